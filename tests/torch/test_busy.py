@@ -146,12 +146,12 @@ def test_momentum_is_how_far_the_team_s_model_moved_in_a_step() -> None:
     )
     model(torch.ones(3)).sum().backward()
     optimizer.step()
-    shared = SharedMomentum(optimizer, 8)
+    shared = SharedMomentum(optimizer)
     told = np.zeros(9, np.float32)
     for n_steps, moved in ((4095.5, 1.0), (2.0, 0.4), (0.5, 0.3), (0.0, 7.0)):  # the counter begins again
         told[:8] -= moved
         told[8] = (told[8] + n_steps) % 4096
-        shared.write(told)
+        shared.write(told.copy())
         if n_steps in (2.0, 0.5):
             for parameter, rate in ((model.weight, 0.1), (model.bias, 0.5)):
                 buffer = optimizer.state[parameter]["momentum_buffer"]

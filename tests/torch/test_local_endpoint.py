@@ -132,13 +132,13 @@ def test_what_is_unread_is_never_overwritten_and_of_more_the_newest_come(team: s
             first.send([1, 2], b"w%d" % number)
             if number == 0:
                 assert [message.head for message in taken(third, 2, first)] == [b"v", b"w0"]
-        assert places(first) <= 4
+        assert places(first) <= 6  # three are not read, two wait, and one was written before the oldest was left out
         for end, begin, last in ((second, 0, [0, 1, 18, 19]), (third, 1, [1, 2, 18, 19])):
             words, numbers = read_all(end, 24 - begin, first)
             assert numbers == last
             assert words == [b"w%d" % number for number in range(begin, 20)]
         first.send([1, 2], b"", np.zeros(3, np.float32))
-        assert places(first) <= 4
+        assert places(first) <= 6
 
 
 def places(end: LocalEndpoint) -> int:
@@ -428,3 +428,38 @@ def test_what_cannot_be_sent_is_refused(team: str) -> None:
             end.send(1, b"", np.zeros(3, complex))
         with pytest.raises(EngineError, match="a head has 40000 bytes, and at most 32768 are sent"):
             end.send(1, b"x" * 40_000)
+
+
+def test_what_is_written_in_its_place_is_sent_without_a_copy_and_read_there_as_long_as_it_is_kept(team: str) -> None:
+    with ranks(team, 2) as (first, second):
+        until(lambda: 1 in first._inlets and 0 in second._inlets, first, second)
+        kept: list[np.ndarray[Any, Any]] = []
+        for number in range(12):
+            vector = first.room(1_000, np.dtype(np.float32))
+            vector[:] = number
+            first.send(1, b"x", vector)
+            del vector
+            for message in until_one(second, first):
+                assert message.vector is not None
+                kept.append(second.keep(message.vector))
+                assert kept[-1].flags.owndata == (number >= 4)  # five would be too many
+        assert [float(vector.min()) for vector in kept] == list(range(12))
+        assert [float(vector.max()) for vector in kept] == list(range(12))
+        before = places(first)
+        assert before <= 6  # the four that are kept, one that is read, and one to write to
+        del kept[:], message
+        for number in range(12):
+            first.send(1, b"x", np.full(1_000, number, np.float32))
+            assert [float(one.vector[0]) for one in taken(second, 1, first) if one.vector is not None] == [number]
+        assert places(first) == before
+
+
+def until_one(end: LocalEndpoint, other: LocalEndpoint) -> Iterator[Any]:
+    """Yield the messages that come with the next one, as their end does."""
+    found = 0
+    while not found:
+        other.wait(0.0)
+        list(other.receive())
+        for message in end.receive(copy=False):
+            found += 1
+            yield message

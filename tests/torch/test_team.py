@@ -386,6 +386,62 @@ def test_a_rank_whose_weights_are_no_numbers_any_more_goes_on_from_the_teams() -
     assert 0 < skipped[1] < 6
 
 
+@pytest.mark.parametrize("policy", ["skip", "stop"])
+def test_a_step_whose_weights_are_not_finite_reaches_nobody(policy: Any) -> None:
+    def main() -> tuple[int, bool, bool]:
+        team = eht.join()
+        model = net()
+        optimizer = team.optimizer(momentum(model), model, not_finite=policy)
+        rate = optimizer.param_groups[0]["lr"]
+        for step in range(6):
+            optimizer.param_groups[0]["lr"] = 3e38 if (team.rank, step) == (1, 2) else rate
+            optimizer.zero_grad()
+            (10.0 * cross_entropy(model(X[:9]), Y[:9])).backward()
+            optimizer.step()
+        both = (weights(model), weights(team.model()))
+        return team.skipped, *(bool(torch.isfinite(each).all()) for each in both)  # pyright: ignore[reportReturnType]
+
+    if policy == "skip":
+        run = eht.simulate(main, ranks=3, seconds_per_sample=0.01)
+        assert run.returned == ((0, True, True), (1, True, True), (0, True, True))
+    else:
+        with pytest.raises(ErasureHeadError, match="Rank 1 has weights that are not finite in its step 3"):
+            eht.simulate(main, ranks=3, seconds_per_sample=0.01)
+
+
+def test_an_optimizer_that_the_team_does_not_have_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    def main() -> None:
+        team = eht.join()
+        model, other = net(), torch.nn.Linear(3, 2)
+        apart = torch.optim.Adam(other.parameters())
+        optimizer = team.optimizer(momentum(model), model)
+        for step in range(3):
+            optimizer.zero_grad()
+            cross_entropy(model(X[:9]), Y[:9]).backward()
+            other(torch.ones(3)).sum().backward()
+            optimizer.step()
+            if team.rank == 1 and step:
+                apart.step()
+
+    eht.simulate(main, ranks=3, seconds_per_sample=0.01)
+    (told,) = (record.getMessage() for record in caplog.records)
+    assert told.startswith(
+        "An optimizer that Team.optimizer was not given (Adam) trains 2 tensors of parameters in this"
+    )
+
+
+def test_another_optimizer_of_the_teams_parameters_is_refused() -> None:
+    def main() -> None:
+        team = eht.join()
+        model = net()
+        team.optimizer(momentum(model), model)
+        cross_entropy(model(X[:9]), Y[:9]).backward()
+        torch.optim.SGD(list(model.parameters())[1:], 0.1).step()
+
+    with pytest.raises(InvalidArgument, match="got 'a step of another one with parameters of the team'"):
+        eht.simulate(main, ranks=2, seconds_per_sample=0.01)
+
+
 def test_bfloat16_on_the_way() -> None:
     drawn = torch.Generator().manual_seed(1)
     numbers = torch.randn(200_000, generator=drawn) * 10.0 ** torch.randint(-30, 30, (200_000,), generator=drawn)

@@ -57,6 +57,7 @@ class Flat:
         self.length = self.n_parameters + sum(buffer.numel() for _, buffer in self._buffers())
         self._joined: torch.Tensor | None = None
         self._places: list[int] = []
+        self._staged: Array | None = None  # for what is not of the vector's kind, or not on the host
         self._join()
 
     def _join(self) -> None:
@@ -139,17 +140,24 @@ class Flat:
         for piece in self._pieces():
             end = begin + piece.numel()
             own = piece.detach().reshape(-1)
-            if own.device.type == "cpu" and own.dtype == target.dtype:
-                torch.sub(own, base[begin:end], out=target[begin:end])
-            else:
-                target[begin:end].copy_(own)
-                target[begin:end].sub_(base[begin:end])
+            if own.device.type != "cpu" or own.dtype != target.dtype:
+                self._staged = self.room() if self._staged is None else self._staged
+                own = _tensor(self._staged)[begin:end].copy_(own)
+            torch.sub(own, base[begin:end], out=target[begin:end])
             begin = end
         return out
 
     def write(self, vector: Array) -> None:
         """Copy a vector into the model."""
         _write(self._pieces(), vector)
+
+
+def finite(tensors: list[torch.Tensor]) -> bool:
+    """Return whether all numbers are finite."""
+    sums = [each.sum(dtype=torch.promote_types(each.dtype, torch.float32)).float() for each in tensors]
+    if not sums or bool(torch.isfinite(torch.stack(sums).sum())):
+        return True
+    return all(bool(torch.isfinite(each).all()) for each in tensors)  # the sum alone was too large
 
 
 def _tensor(vector: Array) -> torch.Tensor:

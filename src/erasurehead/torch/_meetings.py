@@ -6,13 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeAlias, final
 
+import numpy as np
+import torch
 from torch.optim import SGD, Optimizer
 
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import ErasureHeadError
+from erasurehead.torch import _state
 from erasurehead.torch._agreed import Agreement
-from erasurehead.torch._flat import Flat
-from erasurehead.torch._full_state import packed, unpack
+from erasurehead.torch._flat import Flat, finite
 from erasurehead.torch._member import Member, Version
 from erasurehead.torch._place import RankPlace
 from erasurehead.torch._second_moments import SharedMoments, SharedMomentum, shares_moments
@@ -37,6 +39,7 @@ class Meeting(ABC):
         record: called with each version that this rank closes.
         own: what this rank and all others must have in common.
         narrow: whether what a step sends goes out as bfloat16.
+        leave_out: told of what is not finite after a step.
 
     Attributes:
         member: this rank's handlers.
@@ -52,7 +55,9 @@ class Meeting(ABC):
         record: Callable[[Version], None],
         own: dict[str, Any],
         narrow: bool,
+        leave_out: Callable[[str], None],
     ) -> None:
+        self._leave_out = leave_out
         self.place, self._flat, self._optimizer, self._step = place, flat, optimizer, step
         way, told = self._prepared()
         self.taken = 0, -1
@@ -136,48 +141,54 @@ class BusyMeeting(Meeting):
     def _prepared(self) -> tuple[Way, Array]:
         flat, optimizer = self._flat, self._optimizer
         moments = self._moments = SharedMoments(optimizer, flat.parameters) if shares_moments(optimizer) else None
-        self._momentum = SharedMomentum(optimizer, flat.n_parameters) if isinstance(optimizer, SGD) else None
-        self._before = flat.read(flat.room())
-        self._sent = flat.room(0 if moments is None else moments.n_parameters)
-        told = self._told()
-        way = Busy(told.copy()) if moments is None else Busy(told.copy(), moments.decay, moments.first)
-        return way, told
+        self._momentum = SharedMomentum(optimizer) if isinstance(optimizer, SGD) else None
+        told = self._before = self._told()  # where this rank's next step begins, as the others know it
+        self._ahead: Array | None = None  # room for where that is after steps of this rank's own
+        self._length = flat.length + (0 if moments is None else moments.n_parameters)
+        return Busy(told) if moments is None else Busy(told, moments.decay, moments.first), told
 
     def take(self) -> None:
         if self.member.newest > self.taken:
             with self.place.held():
                 self.taken, _, newest = self.member.latest()
-                self._before[:] = newest[: self._flat.length]
-                if self._moments is not None:
-                    self._moments.write(newest[self._flat.length :])
-                if self._momentum is not None:
-                    self._momentum.write(newest)
-            self._flat.write(self._before)
+            if self._moments is not None:
+                self._moments.write(newest[self._flat.length :])
+            if self._momentum is not None:
+                self._momentum.write(newest)
+            self._flat.write(newest)
+            self._before = newest
 
     def step(self, step: Step, samples: Callable[[], float]) -> float | None:
         flat = self._flat
         self.take()
+        with self.place.held():
+            sent = self.member.port.room(self._length, flat.dtype)
         if self._moments is not None:
-            self._moments.add_gradients(self._sent[flat.length :])
-            self._moments.temper(self._sent[flat.length :], max(len(self.member.steppers), 1))
+            self._moments.add_gradients(sent[flat.length :])
+            self._moments.temper(sent[flat.length :], max(len(self.member.steppers), 1))
         loss = step()
         flat.check()
-        change = flat.change(self._before, self._sent[: flat.length])
+        change = flat.change(self._before, sent[: flat.length])
+        if not finite([torch.from_numpy(change)]):  # pyright: ignore[reportUnknownMemberType]
+            self._leave_out("weights")
+            self.forgo()
+            return loss
         now = self.place.now()
         with self.place.held():
-            self.member.offer(self._sent, 1, samples(), now - self._began)
+            self.member.offer(sent, 1, samples(), now - self._began)
         self._check()
         self.place.settle()
         self._began = now
         if self.member.newest > self.taken:
             self.take()
         else:
-            self._before += change
+            self._ahead = flat.room() if self._ahead is None else self._ahead
+            self._before = np.add(self._before[: flat.length], change, out=self._ahead)
         return loss
 
     def forgo(self) -> None:
-        self._flat.write_buffers(self._before[self._flat.n_parameters :])
-        self.take()  # weights that are no numbers any more would stay so: each further step would be left out, too
+        self._flat.write(self._before)  # weights that are no numbers any more would stay so: no step would be made
+        self.take()
 
     def restart(self, version: int) -> None:
         member = self.member
@@ -231,7 +242,7 @@ class GradientMeeting(Meeting):
                 self._check()
                 with self.place.held():
                     self.taken, data = member.take_state()
-                unpack(data, self._flat, self._optimizer)
+                self._unpack(data)
             for name, _, vector in following or ():
                 with self.place.held():
                     self._mean[:] = vector
@@ -268,9 +279,31 @@ class GradientMeeting(Meeting):
 
     def _serve(self) -> None:
         if self.member.asked:
-            data = packed(self._flat, self._optimizer)
+            data = self._packed()
             with self.place.held():
                 self.member.serve(self.taken, data)
+
+    def _packed(self) -> bytes:
+        """Return the model with its optimizer's state, for a rank that is too far behind to follow step by step."""
+        flat, state = self._flat, self._optimizer.state
+        kept = [
+            {
+                key: one
+                for key, one in dict[str, Any](state.get(parameter, {})).items()
+                if isinstance(one, torch.Tensor | int | float)
+            }
+            for parameter in flat.parameters
+        ]
+        return _state.encoded({"model": flat.read(flat.room()), "optimizer": kept})
+
+    def _unpack(self, data: bytes) -> None:
+        """Go on from what another rank has packed."""
+        theirs = _state.decoded(data)
+        self._flat.write(theirs["model"])
+        for parameter, kept in zip(self._flat.parameters, theirs["optimizer"], strict=True):
+            for key, one in kept.items():
+                moved = one.to(parameter.device) if isinstance(one, torch.Tensor) and one.dim() else one
+                self._optimizer.state[parameter][key] = moved
 
     @property
     def behind(self) -> bool:

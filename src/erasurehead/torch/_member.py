@@ -34,7 +34,7 @@ class KnownVersion(NamedTuple):
     Attributes:
         name: of the version.
         after: the term of the version that it follows.
-        vector: what was told; it must not be changed.
+        vector: what was told; it must not be changed, and is not by anybody.
     """
 
     name: Name
@@ -150,7 +150,6 @@ class Member:
         self._unread = self._orphaned = False
         self._sent_at = self._wanted_at = 0.0
         self._narrow = narrow
-        self._wide: Array | None = None
         if self.membership.gathers:
             self._hear((0, 0), 0, model)
         self._own = model
@@ -189,7 +188,7 @@ class Member:
         """Add what came of some steps to the team's next version.
 
         Arguments:
-            vector: may be changed afterwards.
+            vector: which stays as it is until the next version comes; best one of the port's `room`.
             steps: how many they are.
             samples: that they were computed from; 0 if unknown.
             seconds: that they took this rank.
@@ -288,7 +287,7 @@ class Member:
         elif head.kind is Kind.NEWEST:
             name = head.one, head.version
             if vector is not None and head.term >= self._view.term and name > self.newest:
-                self._hear(name, head.other, vector)
+                self._hear(name, head.other, self.port.keep(vector))
                 self.membership.elect(self.port)
             if self._orphaned and head.term >= self._view.term and sender == self._view.gathers:
                 self._send_again()
@@ -299,8 +298,9 @@ class Member:
                 self.way.dropped(sender, head.seconds, self.port.now())
             else:
                 if head.flag:
-                    self._wide = np.empty(len(vector), self._own.dtype) if self._wide is None else self._wide
-                    vector = widened(vector, self._wide)
+                    vector = widened(vector, np.empty(len(vector), self._own.dtype))
+                else:
+                    vector = self.port.keep(vector)
                 self._fold(sender, vector, head.steps, head.samples, head.seconds, head.version)
                 self.port.send(sender, Head(Kind.READ, term=self._view.term))
         elif head.kind is Kind.READ:
@@ -427,14 +427,9 @@ class Member:
         self.membership.newest = name
         self._kept.clear()
         self._sent = int(self._unread)
-        if self._wants or len(self._heard) < (_MOST_BEHIND if self.way.waits else 1):
-            kept = vector.copy()
-        else:
-            while len(self._heard) > _MOST_BEHIND:
-                self._heard.popleft()
-            kept = self._heard.popleft().vector
-            np.copyto(kept, vector)
-        self._heard.append(KnownVersion(name, after, kept))
+        self._heard.append(KnownVersion(name, after, vector))
+        while not self._wants and len(self._heard) > (_MOST_BEHIND if self.way.waits else 1):
+            self._heard.popleft()
         self.port.wake_script()
 
     # A model with its optimizer's state
@@ -499,7 +494,8 @@ class Member:
         if not self.way.closes(stepping, now):
             return
         steps, term = dict(self.way.steps), self._view.term
-        vector = self.way.close(stepping, now)
+        vector = self.port.room(len(self._own), self._own.dtype)
+        self.way.close(stepping, now, vector)
         after, version = self.newest[0], self.newest[1] + 1
         self._fresh.clear()
         self._hear((term, version), after, vector)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.torch._message_heads import Head
@@ -21,11 +24,21 @@ class MemberPort(ABC):
 
     @abstractmethod
     def send(self, to: int | Sequence[int], head: Head, vector: Array | None = None) -> None:
-        """Send a message to another rank, or several, or to all if `to` is -1; the vector may be changed afterwards.
+        """Send a message to another rank, or several, or to all if `to` is -1.
+
+        The vector may be changed afterwards, unless it is one that `room` has returned.
 
         Messages of one sender arrive in order; those to ranks that are gone are lost. A message with a vector may be
         left out once two newer ones with vectors have been sent to the same rank.
         """
+
+    def room(self, length: int, dtype: np.dtype[Any]) -> Array:
+        """Return a vector to write what is sent then to: it is sent without a copy."""
+        return np.empty(length, dtype)
+
+    def keep(self, vector: Array) -> Array:
+        """Return the vector of the message that is handled now as one that stays as it is for as long as it is had."""
+        return vector
 
     @abstractmethod
     def wake_at(self, when: float) -> None:

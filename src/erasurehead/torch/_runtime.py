@@ -19,6 +19,8 @@ from collections.abc import Callable, Generator, Sequence
 from types import TracebackType
 from typing import Any, final
 
+import numpy as np
+
 from erasurehead._internal.arrays import Array
 from erasurehead.engines._peer_channels import PeerMessage
 from erasurehead.errors import ErasureHeadError
@@ -132,6 +134,12 @@ class ProcessPlace(RankPlace, MemberPort):
 
     def send(self, to: int | Sequence[int], head: Head, vector: Array | None = None) -> None:
         self._endpoint.send(sorted(self._endpoint.others) if to == -1 else to, head.packed(), vector)
+
+    def room(self, length: int, dtype: np.dtype[Any]) -> Array:
+        return self._endpoint.room(length, dtype)
+
+    def keep(self, vector: Array) -> Array:
+        return self._endpoint.keep(vector)
 
     def wake_at(self, when: float) -> None:
         self._timer = when

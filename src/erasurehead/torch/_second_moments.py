@@ -16,13 +16,11 @@ class SharedMomentum:
 
     Arguments:
         optimizer: its rates and buffers.
-        length: elements of the model.
     """
 
-    def __init__(self, optimizer: SGD, length: int) -> None:
+    def __init__(self, optimizer: SGD) -> None:
         self._optimizer = optimizer
         self._before: Array | None = None
-        self._counter, self._length = 0.0, length
 
     def forget(self) -> None:
         """Begin anew after a model that no steps led to, such as a loaded one."""
@@ -32,25 +30,23 @@ class SharedMomentum:
         """Replace the momentum by that with which the team came from the model of the last call to this one.
 
         Arguments:
-            newest: the model, and a counter of steps by ranks.
+            newest: the model, and a counter of steps by ranks; it stays as it is.
         """
-        before, steps = self._before, float(newest[-1] - self._counter) % COUNTED
-        self._counter = float(newest[-1])
+        before, self._before = self._before, newest
         if before is None:
-            self._before = newest[: self._length].copy()
             return
-        if 0.0 < steps < 0.5 * COUNTED:
-            before -= newest[: self._length]
-            moved, begin = _tensor(before), 0
-            for group in self._optimizer.param_groups:
-                scale = (-1.0 if group["maximize"] else 1.0) / (steps * float(group["lr"]) or float("inf"))
-                for parameter in group["params"]:
-                    buffer = self._optimizer.state.get(parameter, {}).get("momentum_buffer")
-                    end = begin + parameter.numel()
-                    if buffer is not None and scale:
-                        buffer.copy_(moved[begin:end].view(parameter.shape)).mul_(scale)
-                    begin = end
-        before[:] = newest[: self._length]
+        steps = float(newest[-1] - before[-1]) % COUNTED
+        if not 0.0 < steps < 0.5 * COUNTED:
+            return
+        old, new, begin = _tensor(before), _tensor(newest), 0
+        for group in self._optimizer.param_groups:
+            scale = (-1.0 if group["maximize"] else 1.0) / (steps * float(group["lr"]) or float("inf"))
+            for parameter in group["params"]:
+                buffer = self._optimizer.state.get(parameter, {}).get("momentum_buffer")
+                end = begin + parameter.numel()
+                if buffer is not None and scale:
+                    buffer.copy_((old[begin:end] - new[begin:end]).view(parameter.shape)).mul_(scale)
+                begin = end
 
 
 class SharedMoments:

@@ -27,11 +27,27 @@ def write(path: Path, state: Mapping[str, Any]) -> None:
         InvalidArgument: if something in it is neither.
         RecordsError: if the file cannot be written.
     """
+    write_whole(path, [encoded(state)])
+
+
+def encoded(state: Mapping[str, Any]) -> bytes:
+    """Return a tree of tensors and plain data as a file's bytes.
+
+    Raises:
+        InvalidArgument: if something in it is neither.
+    """
     tensors: dict[str, torch.Tensor] = {}
     seen: dict[Any, str] = {}
     tree = {name: _plain(value, name, tensors, seen) for name, value in state.items()}
     about = {"format": FORMAT, "version": str(VERSION), "state": json.dumps(tree)}
-    write_whole(path, [_library().save(tensors, about)])
+    return _library().save(tensors, about)
+
+
+def decoded(data: bytes) -> dict[str, Any]:
+    """Return what was encoded, by another rank of the same team."""
+    begin = 8 + int.from_bytes(data[:8], "little")
+    tree = json.loads(json.loads(data[8:begin])["__metadata__"]["state"])
+    return _back({_MAP: list(tree.items())}, _library().load(data))
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from erasurehead.errors import ErasureHeadError, check_count, invalid
 from erasurehead.torch import _generators, _state
 from erasurehead.torch._agreed import about
 from erasurehead.torch._batches import Batches, Feed, Source, Speeds, mixed, shard
-from erasurehead.torch._flat import Flat
+from erasurehead.torch._flat import Flat, finite
 from erasurehead.torch._handouts import Handouts, Stock
 from erasurehead.torch._meetings import BusyMeeting, GradientMeeting, Meeting, Step
 from erasurehead.torch._member import Version
@@ -42,7 +42,7 @@ class Team:
         rank: number of this rank, from 0.
         size: number of ranks that were started together.
         versions: the last versions of the team's model that this rank has gathered.
-        skipped: number of steps that were not made, as their gradients were not finite.
+        skipped: number of steps that were not made, as their gradients or what came of them were not finite.
     """
 
     def __init__(self, place: RankPlace) -> None:
@@ -90,8 +90,8 @@ class Team:
             optimizer: any optimizer of PyTorch's form, of this rank only.
             model: the model that it trains.
             way: how ranks meet; None for what suits the optimizer.
-            not_finite: what to do with a step whose gradients are infinite or no numbers: not to make it, or to raise
-                an error.
+            not_finite: what to do with a step whose gradients, or weights after it, are infinite or no numbers: not to
+                make it, or to raise an error.
             record: a file to which whoever gathers adds a line of JSON with each version of the team's model: when it
                 was closed, and how many steps of which ranks are in it.
             bfloat16: whether steps are sent in half the bytes, as bfloat16; they are added, and models sent, as ever.
@@ -128,7 +128,7 @@ class Team:
             flat = Flat(optimizer.param_groups, model)
             own = about(optimizer, model, self.size, chosen)
             self._meeting = _WAYS[chosen](
-                self._place, flat, optimizer, self._optimizer.own_step, self._record, own, bfloat16
+                self._place, flat, optimizer, self._optimizer.own_step, self._record, own, bfloat16, self._leave_out
             )
         return self._optimizer
 
@@ -289,6 +289,8 @@ class Team:
         """Make no more steps. Who gathers goes on gathering until all others are through, too."""
         for feed in self._feeds:
             feed.close()
+        if self._optimizer is not None:
+            self._optimizer.close()
         if self._meeting is not None:
             self._meeting.close()
         elif self.size > 1:
@@ -362,18 +364,17 @@ class Team:
         """Whether all gradients are finite; by policy it is an error if they are not."""
         if self.size == 1 and self._not_finite == "skip":
             return True
-        gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-        sums = [gradient.sum(dtype=torch.promote_types(gradient.dtype, torch.float32)) for gradient in gradients]
-        if not sums or bool(torch.isfinite(torch.stack([each.float() for each in sums]).sum())):
+        if finite([p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]):
             return True
-        if all(bool(torch.isfinite(gradient).all()) for gradient in gradients):  # the sum alone was too large
-            return True
-        if self._not_finite == "stop":
-            raise ErasureHeadError(
-                f"Rank {self.rank} has gradients that are not finite in its step {optimizer.steps + 1}."
-            )
-        self.skipped += 1
+        self._leave_out("gradients")
         return False
+
+    def _leave_out(self, what: str) -> None:
+        """Count a step that is not made, or not sent, as something of it is not finite; by policy it is an error."""
+        if self._not_finite == "stop":
+            steps = 0 if self._optimizer is None else self._optimizer.steps
+            raise ErasureHeadError(f"Rank {self.rank} has {what} that are not finite in its step {steps + 1}.")
+        self.skipped += 1
 
 
 def _counting(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from erasurehead._internal.arrays import Array
 from erasurehead.engines import Endpoint
 from erasurehead.errors import EngineError
 from erasurehead.faults import FailureDetector
@@ -59,6 +60,14 @@ class RankEndpoint(Endpoint):
     @abstractmethod
     def reserve(self, nbytes: int) -> None:
         """Agree on the greatest number of bytes of a vector; before that, and beyond it, none is let in."""
+
+    def room(self, length: int, dtype: np.dtype[Any]) -> Array:
+        """Return a vector to be written and then sent, once it is not changed any more; where that saves a copy."""
+        return np.empty(length, dtype)
+
+    def keep(self, vector: Array) -> Array:
+        """Return the vector of the message that `receive` gave last as one that stays as it is, for who has it."""
+        return vector
 
     @abstractmethod
     def wake(self) -> None:

@@ -1,13 +1,12 @@
 """Ranks beside each other on one host: words in sockets without a name in the file system, vectors in shared memory.
 
 A rank listens at an abstract address made of its user, its team and its number, and writes to each other rank over a
-connection of its own; the system says whose process is at the other end, and other users' are turned away. A vector is
-written once, to memory that belongs to its sender and has no name either; who is to read it gets the descriptor. So
-nothing is left of a rank, whoever is killed when, and a connection that the system has closed is proof that its rank
-has ended.
+connection of its own; the system says whose process is at the other end, and other users' are turned away. Vectors lie
+in memory of their sender's that has no name either (`_shared_vectors`). So nothing is left of a rank, whoever is killed
+when, and a connection that the system has closed is proof that its rank has ended.
 
-Readers tell in memory of their own how many vectors they are through with, so that none is overwritten while it is
-read. Of two that a reader has not read, newer ones wait at their sender, where of more than two the oldest is left out.
+While there are two vectors that a reader has not read, newer ones wait at their sender, where of more than two the
+oldest is left out.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from __future__ import annotations
 import array
 import contextlib
 import errno
-import fcntl
 import hashlib
 import logging
 import mmap
@@ -26,9 +24,9 @@ import struct
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -45,8 +43,8 @@ from erasurehead.torch._endpoints._base import (
     RankEndpoint,
     forget_in_forked,
     number_of,
-    vector_type,
 )
+from erasurehead.torch._endpoints._shared_vectors import OwnVectors, TheirVectors, VectorsRead
 from erasurehead.torch._launchers import END
 
 logger = logging.getLogger("erasurehead")
@@ -58,9 +56,6 @@ _HELLO = struct.Struct("<4sII")
 _FRAME = struct.Struct("<BB6xqq")
 """What it is, type of the elements of the vector, where it begins in the sender's memory, and its elements."""
 
-_TOLD = struct.Struct("q")
-"""What a reader tells a sender: how many of its vectors it has read."""
-
 _WORDS, _VECTOR, _MEMORY, _READ, _BEAT = range(5)
 _REFUSED = b"eht-refused:"
 
@@ -71,84 +66,10 @@ _RETRY = 0.02  # seconds until what could not be reached is tried again
 _GLANCE = 0.002  # seconds until it is seen that a reader is through
 _UNREAD = 2  # vectors that a reader has not read, and as many that wait for it
 _CREDENTIALS = struct.Struct("3i")
-_SEALS = (1033, 1034)  # of Linux: add, get
-_SHRINK = 2
 
 
 class _Gone(Exception):
     """The connection is closed."""
-
-
-def _memory(name: str, size: int) -> tuple[int, mmap.mmap]:
-    """Return memory that others can be given, and will not shrink while they read it."""
-    try:
-        fd = os.memfd_create(f"erasurehead-{name}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(fd, size)
-        fcntl.fcntl(fd, _SEALS[0], _SHRINK)
-        return fd, mmap.mmap(fd, size)
-    except OSError as error:
-        raise EngineError(f"cannot get {size / 1e6:.1f} MB of memory for vectors: {error.strerror}.") from error
-
-
-class _Places:
-    """This rank's vectors, each in a place of its own, which is free when nobody is to read it any more.
-
-    Arguments:
-        stride: bytes of a place.
-        through: returns how many of the vectors that a reader was ever sent it is through with.
-    """
-
-    def __init__(self, stride: int, through: Callable[[int], int]) -> None:
-        self.stride = stride
-        self._through = through
-        self.fd, self._map = _memory("vectors", stride)
-        self._readers: list[set[int]] = [set()]
-        self._unread: dict[int, deque[tuple[int, int]]] = {}  # by reader: number of the vector for it, and place
-
-    def write(self, vector: Array, numbers: Mapping[int, int]) -> int:
-        """Write a vector to where nobody reads, and return where that begins.
-
-        Arguments:
-            vector: the vector.
-            numbers: by reader, how many it was ever sent, this one included.
-        """
-        for reader, unread in self._unread.items():
-            through = self._through(reader)
-            while unread and unread[0][0] <= through:
-                self._readers[unread.popleft()[1]].discard(reader)
-        place = next((place for place, readers in enumerate(self._readers) if not readers), len(self._readers))
-        if place == len(self._readers):
-            self._readers.append(set())
-            os.ftruncate(self.fd, len(self._readers) * self.stride)
-            self._map = mmap.mmap(self.fd, 0)  # those who hold the one before keep it
-        for reader, number in numbers.items():
-            self._unread.setdefault(reader, deque()).append((number, place))
-        self._readers[place].update(numbers)
-        offset = place * self.stride
-        np.frombuffer(self._map, vector.dtype, len(vector), offset)[:] = vector
-        return offset
-
-    def drop(self, reader: int) -> None:
-        """Forget what a rank that is gone was to read."""
-        for _, place in self._unread.pop(reader, ()):
-            self._readers[place].discard(reader)
-
-
-class _Read:
-    """How many vectors of each rank this rank is through with, told in memory that they can see."""
-
-    def __init__(self) -> None:
-        self.fd, self._map = _memory("read", _TOLD.size * MOST_RANKS)
-
-    def count(self, rank: int) -> None:
-        """Say that one more vector was read."""
-        with memoryview(self._map) as words, words.cast("q") as numbers:
-            numbers[rank] += 1
-
-    def close(self) -> None:
-        """Close the memory."""
-        os.close(self.fd)
-        self._map.close()
 
 
 class _Inlet:
@@ -157,9 +78,7 @@ class _Inlet:
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
         self.rank = -1  # not told yet
-        self._fd = -1
-        self._map: mmap.mmap | None = None
-        self._told: mmap.mmap | None = None
+        self.vectors = TheirVectors()
         self.early: bytes | None = None  # a vector that came before it was agreed how large they are
         self.ended = False
 
@@ -185,52 +104,17 @@ class _Inlet:
             raise Nonsense(f"a message has more than {_MOST} bytes")
         return data, fds
 
-    def take_memory(self, fds: list[int], told: bool) -> None:
-        """Read vectors from this memory from now on; or, if it is there that it is told, what was read."""
-        if len(fds) != 1 or not _sealed(fds[0]):
-            raise Nonsense("its memory could shrink while it is read")
-        if told:
-            if os.fstat(fds[0]).st_size != _TOLD.size * MOST_RANKS:
-                raise Nonsense("it tells of other ranks than a team has")
-            self._told = mmap.mmap(fds[0], _TOLD.size * MOST_RANKS, prot=mmap.PROT_READ)
-            return
-        if self._fd >= 0:
-            os.close(self._fd)
-        self._fd, self._map = fds.pop(), None
-
-    def through(self, rank: int) -> int:
-        """Return how many vectors of a rank this one is through with."""
-        return 0 if self._told is None else _TOLD.unpack_from(self._told, _TOLD.size * rank)[0]
-
-    def vector(self, dtype: int, offset: int, length: int, most: int) -> Array:
-        """Return a view of a vector in the sender's memory."""
-        own = vector_type(dtype)
-        nbytes = length * own.itemsize
-        if length < 0 or offset < 0 or offset % 64 or nbytes > most:
-            raise Nonsense(f"a vector of {nbytes} bytes at {offset}, where at most {most} bytes were agreed on")
-        end = offset + nbytes
-        if self._map is None or end > len(self._map):
-            size = os.fstat(self._fd).st_size if self._fd >= 0 else 0
-            if end > size:
-                raise Nonsense(f"a vector that ends at byte {end} of {size}")
-            # Private and writable: who writes to it changes nothing but their own view, and others take it as it is.
-            self._map = mmap.mmap(self._fd, size, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
-        return np.frombuffer(self._map, own, length, offset)
-
     def close(self) -> None:
         self.connection.close()
-        self._map = self._told = None  # views keep what they show
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        self.vectors.close()
 
 
 class _Waiting(NamedTuple):
-    """A message that waits to be sent: in `places` if it has a vector that was written already."""
+    """A message that waits to be sent."""
 
     frame: bytes
-    places: _Places | None = None
-    vector: Array | None = None  # that was not written yet
+    places: OwnVectors | None = None  # where its vector is that the reader is to read
+    vector: Array | None = None  # that must wait
 
 
 class _Outlet:
@@ -240,7 +124,7 @@ class _Outlet:
         self.connection: socket.socket | None = None
         self.pid = 0
         self.waiting: deque[_Waiting] = deque()
-        self.places: _Places | None = None  # that it knows of
+        self.places: OwnVectors | None = None  # that it knows of
         self.vectors = 0  # that it was sent
         self.retry = 0.0  # when to try again to reach it
 
@@ -272,8 +156,9 @@ class LocalEndpoint(RankEndpoint):
         self._address = f"\0erasurehead/{os.getuid()}/{hashlib.sha256(team.encode()).hexdigest()[:32]}/"
         self._most = 0
         self._pulse = Pulse()
-        self._places: _Places | None = None
-        self._read = _Read()
+        self._places: OwnVectors | None = None
+        self._read = VectorsRead()
+        self._reading: tuple[int, Array] | None = None
         self._outlets: dict[int, _Outlet] = {}
         self._inlets: dict[int, _Inlet] = {}  # by rank
         self._strangers: list[_Inlet] = []  # have not said who they are
@@ -361,39 +246,51 @@ class LocalEndpoint(RankEndpoint):
             for rank in ranks:
                 self._outlet(rank).waiting.append(_Waiting(_FRAME.pack(_WORDS, 0, 0, 0) + head))
         elif ranks:
-            ready = {rank for rank in ranks if self._ready(rank) and not self._outlet(rank).waiting}
-            if ready:
-                written = self._written(head, vector, ready)
-                for rank in ready:
-                    self._outlet(rank).waiting.append(written)
-            kept = vector.copy() if len(ready) < len(ranks) else vector
+            vector = self._placed(vector)
             for rank in ranks:
-                if rank not in ready:
-                    _keep(self._outlet(rank).waiting, _Waiting(head, None, kept))
+                waiting = self._outlet(rank).waiting
+                if not waiting and self._ready(rank):
+                    waiting.append(self._written(rank, head, vector))
+                else:
+                    _keep(waiting, _Waiting(head, None, vector))
         for rank in ranks:
             self._flush(rank, self._outlet(rank))
 
+    def room(self, length: int, dtype: np.dtype[Any]) -> Array:
+        number_of(dtype)
+        places, nbytes = self._places, length * dtype.itemsize
+        if places is None or nbytes > places.stride:
+            if places is not None:
+                os.close(places.fd)
+            places = self._places = OwnVectors(align(max(nbytes, self._most, 1), mmap.PAGESIZE), self._told)
+        return places.room(length, dtype)
+
+    def _placed(self, vector: Array) -> Array:
+        """Return a vector where others can read it."""
+        if self._places is not None and self._places.offset(vector) >= 0:
+            return vector
+        placed = self.room(len(vector), vector.dtype)
+        placed[:] = vector
+        return placed
+
     def _ready(self, rank: int) -> bool:
-        """Whether a rank is through with most of what it was sent, so that there is a place for more."""
-        return self._outlet(rank).vectors - self._through(rank) < _UNREAD
+        """Whether a rank is through with most of what it was sent, so that it may be sent more."""
+        return self._outlet(rank).vectors - self._told(rank)[0] < _UNREAD
 
-    def _through(self, rank: int) -> int:
+    def _told(self, rank: int) -> tuple[int, ...]:
+        """Return how many of our vectors a rank is through with, and which it keeps."""
         inlet = self._inlets.get(rank)
-        return 0 if inlet is None else inlet.through(self.rank)
+        return (0,) if inlet is None else inlet.vectors.told(self.rank)
 
-    def _written(self, head: bytes, vector: Array, to: Collection[int]) -> _Waiting:
-        """Write a vector to where these ranks will read it, and return the message."""
-        dtype = number_of(vector.dtype)
-        places = self._places
-        if places is None or vector.nbytes > places.stride:
-            places = _Places(align(max(vector.nbytes, self._most, 1), mmap.PAGESIZE), self._through)
-            if self._places is not None:
-                os.close(self._places.fd)
-            self._places = places
-        for rank in to:
-            self._outlet(rank).vectors += 1
-        offset = places.write(vector, {rank: self._outlet(rank).vectors for rank in to})
-        return _Waiting(_FRAME.pack(_VECTOR, dtype, offset, len(vector)) + head, places)
+    def _written(self, rank: int, head: bytes, vector: Array) -> _Waiting:
+        """Return a message with a vector that a rank is to read."""
+        vector = self._placed(vector)
+        places, outlet = self._places, self._outlet(rank)
+        assert places is not None
+        offset = places.offset(vector)
+        outlet.vectors += 1
+        places.send(offset, rank, outlet.vectors)
+        return _Waiting(_FRAME.pack(_VECTOR, number_of(vector.dtype), offset, len(vector)) + head, places)
 
     def _outlet(self, rank: int) -> _Outlet:
         outlet = self._outlets.get(rank)
@@ -435,7 +332,7 @@ class LocalEndpoint(RankEndpoint):
                 if vector is not None:
                     if not self._ready(rank):
                         break
-                    outlet.waiting[0] = frame, places, _ = self._written(frame, vector, [rank])
+                    outlet.waiting[0] = frame, places, _ = self._written(rank, frame, vector)
                 if places is not None and outlet.places is not places:
                     _give(connection, _MEMORY, places.fd)
                     outlet.places = places
@@ -562,9 +459,9 @@ class LocalEndpoint(RankEndpoint):
                     self._unwatch(inlet.connection.fileno())
                     return
                 if kind in (_MEMORY, _READ):
-                    inlet.take_memory(fds, told=kind == _READ)
+                    inlet.vectors.take(fds, told=kind == _READ)
                 elif kind in (_WORDS, _VECTOR):
-                    vector = inlet.vector(dtype, offset, length, self._most) if kind == _VECTOR else None
+                    vector = inlet.vectors.vector(dtype, offset, length, self._most) if kind == _VECTOR else None
                     self._found.append(PeerMessage(inlet.rank, data[_FRAME.size :], vector))
                 elif kind != _BEAT:
                     raise Nonsense(f"a message of kind {kind}")
@@ -617,10 +514,16 @@ class LocalEndpoint(RankEndpoint):
                 yield message
                 continue
             try:
+                self._reading = message.sender, message.vector
                 yield message._replace(vector=message.vector.copy()) if copy else message
             finally:
-                if self._open:
-                    self._read.count(message.sender)
+                self._reading = None
+                self._read.count(message.sender)
+
+    def keep(self, vector: Array) -> Array:
+        if self._reading is None or self._reading[1] is not vector:
+            return vector
+        return vector if self._read.keep(*self._reading) else vector.copy()
 
     # Who is there
 
@@ -684,13 +587,6 @@ def _credentials(connection: socket.socket) -> tuple[int, int]:
     """Return process and user at the other end of a connection, by the system's word."""
     pid, uid, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
     return pid, uid
-
-
-def _sealed(fd: int) -> bool:
-    try:
-        return bool(fcntl.fcntl(fd, _SEALS[1]) & _SHRINK)
-    except OSError:
-        return False
 
 
 def _close(fds: list[int]) -> None:

@@ -30,7 +30,7 @@ class Way(ABC):
 
         Arguments:
             rank: who sent it.
-            vector: may be overwritten afterwards.
+            vector: which stays as it is until the version is closed.
             steps: how many steps it has the changes of.
             samples: the samples that these were computed from; 0 if unknown.
             seconds: how long the rank needed for them.
@@ -49,9 +49,15 @@ class Way(ABC):
         """
 
     @abstractmethod
-    def close(self, members: Collection[int], now: float) -> Array:
-        """Return what the ranks are told of the version that is now closed, and begin the next one."""
+    def close(self, members: Collection[int], now: float, out: Array) -> None:
+        """Write what the ranks are told of the version that is now closed, and begin the next one.
+
+        Arguments:
+            members: the ranks that still make steps.
+            now: seconds by the clock of who gathers.
+            out: where to, which stays as it is then.
+        """
 
     @abstractmethod
     def restart(self, newest: Array) -> None:
-        """Begin a version anew after what a rank was told last, with nothing added; of a rank that is to gather."""
+        """Begin a version anew after what a rank was told last, which stays as it is, with nothing added."""

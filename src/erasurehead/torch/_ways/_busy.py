@@ -12,7 +12,7 @@ goes out are the model, both moments of the mean gradient, and a counter.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import final
 
 import numpy as np
@@ -22,6 +22,10 @@ from erasurehead.torch._ways._base import Way
 
 COUNTED = 4096
 """Where the counter of a version begins again if there are no moments: it counts steps, divided by ranks."""
+
+
+_MOST = 8  # vectors that are summed at once: each is read once then, and the sum so often as well
+_PIECE = 1 << 15  # elements: what is made of them stays in the cache
 
 
 @final
@@ -49,42 +53,57 @@ class Busy(Way):
         self._decay, self._first = decay, first
         n_moments = decay[-1][0] if decay else 0
         self._length = len(model) - n_moments * (1 + first) - 1
-        self._sum = np.zeros(self._length + n_moments, model.dtype)
+        self._came: list[Array] = []  # what was not summed yet
+        self._sum = np.empty(0, model.dtype)  # of the length of what comes, once it is used
+        self._piece = np.empty(_PIECE, model.dtype)
 
     def fold(self, rank: int, vector: Array, steps: int, samples: float, seconds: float) -> None:
+        again = rank in self.steps
         self.steps[rank] = self.steps.get(rank, 0) + steps
-        self._sum += vector
+        self._came.append(vector)
+        if again or len(self._came) > _MOST:
+            if not len(self._sum):
+                self._sum = np.empty_like(vector)
+            for begin, total in self._totals(0, len(vector)):
+                self._sum[begin : begin + len(total)] = total
+            self._came = [self._sum]
+
+    def _totals(self, begin: int, end: int) -> Iterator[tuple[int, Array]]:
+        """Yield the sum of what came, piece by piece, so that each is read once: where it begins, and the piece."""
+        for low in range(begin, end, _PIECE):
+            high = min(low + _PIECE, end)
+            total = self._piece[: high - low]
+            total[:] = self._came[0][low:high]
+            for vector in self._came[1:]:
+                total += vector[low:high]
+            yield low, total
 
     def closes(self, members: Collection[int], now: float) -> bool:
         return sum(self.steps.values()) >= max(len(members), 1)
 
-    def close(self, members: Collection[int], now: float) -> Array:
-        """Return the team's model, which has moved, and what follows it."""
-        model, change, gradients = self._told[: self._length], self._sum[: self._length], self._sum[self._length :]
+    def close(self, members: Collection[int], now: float, out: Array) -> None:
+        """Write the team's model, which has moved, and what follows it."""
         n_members, steps = max(len(members), len(self.steps)), sum(self.steps.values())
-        change *= 1.0 / n_members
-        model += change
+        told, length = self._told, self._length
+        for begin, change in self._totals(0, length):
+            change *= 1.0 / n_members
+            np.add(told[begin : begin + len(change)], change, out=out[begin : begin + len(change)])
         if self._decay:
-            moments, begin = self._told[self._length : -1].reshape(1 + self._first, -1), 0
-            gradients *= 1.0 / steps
+            before, moments = (each[length:-1].reshape(1 + self._first, -1) for each in (told, out))
+            start = 0
             for end, first, second in self._decay:
-                own = gradients[begin:end]
-                if self._first:
-                    moments[0, begin:end] *= first
-                    moments[0, begin:end] += (1.0 - first) * own
-                own *= own
-                own *= 1.0 - second
-                moments[-1, begin:end] *= second
-                begin = end
-            moments[-1] += gradients
-            self._told[-1] += 1.0
+                for begin, own in self._totals(length + start, length + end):
+                    own *= 1.0 / steps
+                    piece = slice(begin - length, begin - length + len(own))
+                    if self._first:
+                        moments[0, piece] = before[0, piece] * first + (1.0 - first) * own
+                    own *= own
+                    moments[-1, piece] = before[-1, piece] * second + (1.0 - second) * own
+                start = end
+            out[-1] = told[-1] + 1.0
         else:
-            self._told[-1] = (self._told[-1] + steps / n_members) % COUNTED
-        self._sum[:] = 0.0
-        self.steps = {}
-        return self._told
+            out[-1] = (told[-1] + steps / n_members) % COUNTED
+        self.restart(out)
 
     def restart(self, newest: Array) -> None:
-        self._told[:] = newest
-        self._sum[:] = 0.0
-        self.steps = {}
+        self._told, self._came, self.steps = newest, [], {}

@@ -30,7 +30,7 @@ class FirstGradients(Way):
     def __init__(self, like: Array) -> None:
         self.steps = {}
         self.asks_at = math.inf
-        self._sum, self._closed = np.zeros_like(like), np.zeros_like(like)
+        self._sum, self._weighted = np.zeros_like(like), np.zeros_like(like)
         self._weight = self._unit = 0.0
         self._durations: dict[int, deque[float]] = {}
         self._began: dict[int, float] = {}
@@ -43,7 +43,7 @@ class FirstGradients(Way):
             self._unit = samples or 1.0
         weight = (samples or self._unit) / self._unit
         self._weight += weight
-        self._sum += vector if weight == 1.0 else np.multiply(vector, weight, out=self._closed)
+        self._sum += vector if weight == 1.0 else np.multiply(vector, weight, out=self._weighted)
 
     def dropped(self, rank: int, seconds: float, now: float) -> None:
         self._durations.setdefault(rank, deque(maxlen=_REMEMBERED)).append(seconds)
@@ -61,13 +61,11 @@ class FirstGradients(Way):
         self.asks_at = opened + again
         return again <= elapsed
 
-    def close(self, members: Collection[int], now: float) -> Array:
-        """Return the mean gradient, and what follows it."""
+    def close(self, members: Collection[int], now: float, out: Array) -> None:
+        """Write the mean gradient, and what follows it."""
         self._began |= dict.fromkeys(self.steps, now)
-        self._sum *= 1.0 / self._weight
-        self._closed, self._sum = self._sum, self._closed
+        np.multiply(self._sum, 1.0 / self._weight, out=out)
         self._open(now)
-        return self._closed
 
     def restart(self, newest: Array) -> None:
         self._open(None)
