@@ -47,7 +47,7 @@ def judged(seed: int, steps: int, slow: bool) -> int:
         if len(kept) == due:
             for one in kept:
                 ranks.observe(one)
-            kept, due = [], ranks.due(BETWEEN * N_RANKS, early=due >= IN_A_ROW)
+            kept, due = [], ranks.due(BETWEEN * N_RANKS)
         if slow and step >= since and [late.rank for late in ranks.late] == [1]:
             return step - since + 1
         named += bool(ranks.late)

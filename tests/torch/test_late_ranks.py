@@ -80,7 +80,7 @@ def test_ranks_that_tell_each_other_their_times_now_and_then_name_a_slow_one_as_
             exchanges += 1
             for one in kept:
                 ranks.observe(backward(one))
-            kept, due = [], ranks.due(between, early=due >= 3)
+            kept, due = [], ranks.due(between)
         if step < since:
             assert ranks.late == ()
         if step == since:
@@ -94,7 +94,7 @@ def test_where_ranks_vary_their_times_are_exchanged_at_most_twice_as_often() -> 
     while steps < 3_000:
         for _ in range(due):
             ranks.observe(backward(0.02 + rng.exponential(0.2, 4)))
-        steps, exchanges, due = steps + due, exchanges + 1, ranks.due(3.0, early=due >= 3)
+        steps, exchanges, due = steps + due, exchanges + 1, ranks.due(3.0)
     assert exchanges < 2 * steps * 0.45 / 3.0  # of 0.44 s each
 
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from erasurehead.errors import InvalidArgument, MissingExtra, invalid
-from erasurehead.torch._late_ranks import IN_A_ROW, STAGES, LateRank, LateRanks
+from erasurehead.torch._late_ranks import STAGES, LateRank, LateRanks
 
 try:
     import torch
@@ -173,7 +173,7 @@ class StepTimes:
                     if one.rank not in self._named:
                         self._tell(one)
             self._named = frozenset(one.rank for one in late)
-        self._due = self._ranks.due(BETWEEN * len(self._ranks.hosts), early=self._due >= IN_A_ROW)
+        self._due = self._ranks.due(BETWEEN * len(self._ranks.hosts))
 
 
 class _Clock:

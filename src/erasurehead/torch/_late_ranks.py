@@ -30,6 +30,7 @@ _DEVIATIONS = 6.0  # of the noise by which a rank's mean over the last steps mus
 _STEADY = 0.05  # the least noise that is assumed, as a fraction of a step: of few steps little is known
 _ENOUGH = 8  # steps from which a rank's own noise is taken for more than chance
 _STANDS_OUT = 3.0  # typical changes of a rank from step to step, for its times to be told soon
+_SPARE = 4  # times at which they are told in time that let as many others be told sooner
 _SHORTEST = 1e-6  # seconds: nothing shorter can be measured
 
 
@@ -77,6 +78,7 @@ class LateRanks:
         self.hosts = tuple(hosts)
         self._steps: deque[Array] = deque(maxlen=WINDOW)
         self._ratios: deque[Array] = deque(maxlen=WINDOW)
+        self._spare = 1  # how many times they may yet do it sooner
 
     def observe(self, seconds: Array) -> None:
         """Take the times of one step.
@@ -106,26 +108,27 @@ class LateRanks:
         ranks = [self._described(rank, float(last[:, rank].mean())) for rank in named]
         return tuple(sorted(ranks, key=lambda one: -one.times))
 
-    def due(self, between: float, early: bool) -> int:
+    def due(self, between: float) -> int:
         """Return after how many more steps the ranks should next tell each other their times, at least 1.
 
         Ranks that know the same times find the same number, whatever their processors: there are no logarithms in it.
 
         Arguments:
-            between: the least seconds of training between two times at which they do, if that is more than 3 steps.
-            early: whether to do it sooner where a rank took long in the newest steps, to name it after its third.
+            between: the least seconds of training between two times at which they do, if that is more than 3 steps;
+                fewer where a rank took long in the newest ones, to name it after its third, in at most half of all
+                times.
         """
         newest: list[list[float]] = [seconds.sum(axis=1).tolist() for seconds in list(self._steps)[-_ENOUGH:]]
         ratios = [[one / max(median_low(own), _SHORTEST) for one in own] for own in newest]
         changes = [abs(now - before) for pair in pairwise(ratios) for now, before in zip(*pair, strict=True)]
         least = max(LEAST_RATIO, 1.0 + _STANDS_OUT * median_low(changes or [0.0]))
         slow = [{rank for rank, one in enumerate(own) if one > least} for own in ratios]
-        if early and slow and slow[-1]:
+        if self._spare and slow and slow[-1]:
             twice = len(slow) > 1 and slow[-1] & slow[-2]
-            if not twice:
-                return IN_A_ROW - 1
-            if len(slow) < IN_A_ROW or not twice & slow[-3]:
-                return IN_A_ROW - 2
+            if not twice or len(slow) < IN_A_ROW or not twice & slow[-3]:
+                self._spare -= 1
+                return IN_A_ROW - 2 if twice else IN_A_ROW - 1
+        self._spare = min(self._spare + 1, _SPARE)
         step = median_low([max(own) for own in newest[-IN_A_ROW:]]) if newest else between
         return max(IN_A_ROW, math.ceil(between / max(step, _SHORTEST)))
 
