@@ -15,6 +15,7 @@ from erasurehead.delays import Exponential
 from erasurehead.engines import VirtualEngine
 from erasurehead.errors import InvalidArgument, MissingExtra
 from erasurehead.optimizers import GradientDescent, QuasiNewton
+from erasurehead.problems._torch_model import TorchModel
 
 torch = pytest.importorskip("torch", reason="problems.torch needs PyTorch: pip install 'erasurehead[torch]'")
 nn = torch.nn
@@ -93,6 +94,23 @@ def test_the_default_solver_takes_a_module_on_all_its_data_to_the_optimum(dtype:
     assert run.ended == "converged"
     least = np.linalg.lstsq(np.c_[X, np.ones(41)], Y[:, 0], rcond=None)[1][0] / 41
     assert made.objective(run.x) == pytest.approx(least, rel=1e-10 if dtype == "float64" else 1e-5)
+
+
+def test_a_run_ends_without_gradients_that_nobody_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = problems.torch(linear(), (X, Y), MSE, test=(X[:9], Y[:9]))
+    whole: list[int] = []
+    differentiate = TorchModel.differentiate
+    monkeypatch.setattr(
+        TorchModel, "differentiate", lambda self, x, *rest: (whole.append(1), differentiate(self, x, *rest))[1]
+    )
+    run = train(made, schemes.uncoded(2), GradientDescent(made.initial(), rate=0.1), VirtualEngine(), 12)
+    assert len(whole) == 2 * 12
+    assert run.final is not None
+    assert run.final.objective == made.objective(run.x) < run.final.first_objective
+    assert np.isnan(run.final.gradient_norm)
+    measured = made.losses([run.x], [slice(0, 20)])
+    assert measured[0].n_samples == 21
+    assert measured[0].loss == pytest.approx(made.exact([run.x], [slice(0, 20)])[0].loss, rel=1e-12)
 
 
 def test_data_sets_with_a_length_are_read() -> None:

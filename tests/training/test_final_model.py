@@ -15,9 +15,9 @@ from erasurehead.engines import VirtualEngine
 from erasurehead.errors import Diverged, InvalidArgument
 from erasurehead.optimizers import Answer
 from erasurehead.problems import LeastSquares, LogisticRegression, SoftmaxRegression
-from erasurehead.training import Run, StepRow, train
+from erasurehead.training import Callback, Run, StepRow, train
 from erasurehead.training._evaluation import lowest
-from erasurehead.training._result import FinalModel
+from erasurehead.training._result import Evaluation, FinalModel
 
 BUNCH = load_breast_cancer()
 X = np.c_[(BUNCH.data - BUNCH.data.mean(axis=0)) / BUNCH.data.std(axis=0), np.ones(len(BUNCH.data))]
@@ -55,6 +55,36 @@ def test_the_final_model_is_the_same_in_whatever_order_the_rows_are_added_up() -
         assert {int(lowest(problem, first, models)[0] is models[0]) for problem in problems} == {1}
     worse = best + 1e-3 * rng.normal(size=len(best))
     assert all(lowest(problem, first, [worse, best])[0] is best for problem in problems)
+
+
+class Told(Callback):
+    """Keeps the metrics that it is told, and how many steps were recorded by then."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Evaluation, int]] = []
+        self.steps = 0
+
+    def on_step_end(self, row: StepRow, x: np.ndarray) -> None:
+        self.steps = row.step + 1
+
+    def on_metrics(self, evaluation: Evaluation) -> None:
+        self.told.append((evaluation, self.steps))
+
+
+def test_metrics_come_while_training_where_a_callback_wants_them_and_the_run_is_the_same() -> None:
+    problem = LogisticRegression(X, Y, l2=1 / len(X), intercept=-1, test=(X[::3], Y[::3]))
+
+    def run(*callbacks: Callback) -> Run:
+        optimizer = optimizers.Nesterov(problem.initial(), RATE)
+        engine = VirtualEngine(Exponential(mean=0.1, seed=0))
+        return train(problem, schemes.erasurehead(8, 3, 3), optimizer, engine, 7, callbacks, evaluate_every=2)
+
+    callback = Told()
+    told, after = run(callback), run()
+    assert [evaluation for evaluation, _ in callback.told] == after.evaluations[1:] == told.evaluations[1:]
+    assert [steps - evaluation.step for evaluation, steps in callback.told] == [-1, -1, -1, -1]
+    assert told.seconds == after.seconds
+    assert (told.x == after.x).all()
 
 
 def test_it_costs_no_time_of_the_run() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import pickle
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast, final
 
+import cloudpickle  # pyright: ignore[reportMissingTypeStubs]  # ships none
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
@@ -61,6 +63,15 @@ class Differentiated(ABC):
             batch: a batch as returned by `place`.
         """
         return False
+
+
+def by_value(model: type[Differentiated], *arguments: object) -> Any:
+    """Return how to pickle a model with functions of the user's program: so that even the plain pickle can load it."""
+    return _made, (model, cast("Any", cloudpickle).dumps(arguments, protocol=5))
+
+
+def _made(model: type[Differentiated], arguments: bytes) -> Differentiated:
+    return model(*pickle.loads(arguments))
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,11 +190,10 @@ class DifferentiableProblem(Problem):
         return DifferentiableShard(self._model, self._data, tasks, self.n_samples, self.batch_size, self.seed)
 
     def loss(self, x: Array) -> float:
-        parts = [(rows.stop - rows.start, self._whole.loss(x, self._block(rows))) for rows in self._blocks(())]
-        return sum(count * loss for count, loss in parts) / self.n_samples
+        return self._mean(x, (), self._without_slope).loss
 
     def gradient(self, x: Array) -> Array:
-        return self._mean(x, ())[1]
+        return self._mean(x, (), self._whole.differentiate).gradient
 
     def sample_gradients(self, models: Array, rows: IntArray) -> Array:
         """Return the gradients of several models over samples of their own; see `Sampled`.
@@ -199,22 +209,27 @@ class DifferentiableProblem(Problem):
         return gradients
 
     def exact(self, points: Sequence[Array], without: Sequence[slice] = ()) -> list[Exact]:
-        count = sum(rows.stop - rows.start for rows in self._blocks(without))
-        return [Exact(*self._mean(x, without), count) for x in points]
+        return [self._mean(x, without, self._whole.differentiate) for x in points]
+
+    def losses(self, points: Sequence[Array], without: Sequence[slice] = ()) -> list[Exact]:
+        return [self._mean(x, without, self._without_slope) for x in points]
 
     def metrics(self, x: Array) -> dict[str, float]:
         """Return the user's metrics on the test samples, or the mean loss over them; empty without test samples."""
         return {} if self._test is None else self._measure(x, self._test)
 
-    def _mean(self, x: Array, without: Sequence[slice]) -> tuple[float, Array]:
+    def _without_slope(self, x: Array, batch: Any) -> tuple[float, float]:
+        return self._whole.loss(x, batch), math.nan
+
+    def _mean(self, x: Array, without: Sequence[slice], measured: Callable[[Array, Any], tuple[float, Any]]) -> Exact:
         total, gradient, count = 0.0, np.zeros(self.n_parameters), 0
         for rows in self._blocks(without):
             size = rows.stop - rows.start
-            loss, slope = self._whole.differentiate(x, self._block(rows))
+            loss, slope = measured(x, self._whole.place(rows_of(self._data, rows)))
             total += size * loss
             gradient += size * slope
             count += size
-        return (total / count, gradient / count) if count else (math.nan, np.full(self.n_parameters, math.nan))
+        return Exact(total / count if count else math.nan, gradient / (count or math.nan), count)
 
     def _blocks(self, without: Sequence[slice]) -> list[slice]:
         most = max(_MOST_ROWS, self.batch_size or 0)
@@ -224,12 +239,9 @@ class DifferentiableProblem(Problem):
             for low in range(rows.start, rows.stop, most)
         ]
 
-    def _block(self, rows: slice) -> Any:
-        return self._whole.place(rows_of(self._data, rows))
 
-
-def check_test(test: Nest, data: Nest) -> Nest:
-    """Return samples for testing as numpy arrays; None if there are none.
+def check_test(test: Nest, data: Nest, convert: Callable[[Nest], Nest]) -> Nest:
+    """Return samples for testing as numpy arrays, converted as those to train on are; None if there are none.
 
     Raises:
         InvalidArgument: if they are not of the same form as the training data.
@@ -240,7 +252,7 @@ def check_test(test: Nest, data: Nest) -> Nest:
     forms = [[_form(one) for _, one in leaves(side)] for side in (data, checked)]
     if forms[0] != forms[1]:
         raise invalid("test", f"must hold arrays like those of data, {forms[0]}", forms[1])
-    return checked
+    return convert(checked)
 
 
 def _form(array: Any) -> str:

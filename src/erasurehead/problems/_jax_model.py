@@ -6,16 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from typing import Any, cast, final
+from typing import Any, final
 
-import cloudpickle  # pyright: ignore[reportMissingTypeStubs]  # ships none
 import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.decompile import DecompiledSource
 from erasurehead.errors import UNSAID, MissingExtra, invalid
 from erasurehead.problems._additivity import Value, value_of
-from erasurehead.problems._differentiable import Differentiated
+from erasurehead.problems._differentiable import Differentiated, by_value
 from erasurehead.problems._trees import Nest, fitted, leaves, mapped, sample_count
 
 _OPTIONS = {"xla_cpu_multi_thread_eigen": False}
@@ -90,9 +89,8 @@ class JaxModel(Differentiated):
         self.n_parameters, self.dtype = sum(form.sizes), form.wide
 
     def __reduce__(self) -> Any:
-        # By value, like the rest of the user's program: even the plain pickle can then load it.
         gradient = None if self.gradient is None else bare(self.gradient)
-        return _unpack, (_dumps((self._given, self.form, gradient, self._rows)),)
+        return by_value(JaxModel, self._given, self.form, gradient, self._rows)
 
     def place(self, batch: Nest) -> Any:
         jax = jax_library()
@@ -148,16 +146,6 @@ class JaxModel(Differentiated):
             return value, jax.numpy.concatenate(flat)
 
         return jax.jit(both, compiler_options=_OPTIONS), jax.jit(loss, compiler_options=_OPTIONS)
-
-
-def _dumps(value: Any) -> bytes:
-    return cast("Any", cloudpickle).dumps(value, protocol=5)
-
-
-def _unpack(data: bytes) -> JaxModel:
-    import pickle
-
-    return JaxModel(*pickle.loads(data))
 
 
 def bare(source: DecompiledSource) -> DecompiledSource:

@@ -12,7 +12,7 @@ from typing import Any, Literal, final
 from erasurehead._internal.arrays import Array
 from erasurehead.decompile import DecompiledSource
 from erasurehead.errors import UNSAID, check_count, invalid
-from erasurehead.problems._additivity import check_adds_up, if_it_computes, mean_of, weight_per_sample
+from erasurehead.problems._additivity import Value, check_adds_up, if_it_computes, mean_of, weight_per_sample
 from erasurehead.problems._decompiled import (
     GRADIENT,
     DecompiledModel,
@@ -133,12 +133,13 @@ def jax(
     form, first = form_of(parameters)
     checked, n_samples = check_data(data, "data")
     samples = canonical(checked, form, "data")
-    given_test = check_test(test, checked)
-    samples_test = None if given_test is None else canonical(given_test, form, "test")
+    samples_test = check_test(test, checked, lambda given: canonical(given, form, "test"))
     user, user_model = loss, JaxModel(loss, form)
-    weight = weight_per_sample(
-        lambda x, batch: called(user, user_model.parameters(x), batch, form), first, samples, n_samples
-    )
+
+    def value(x: Array, batch: Nest) -> Value:
+        return called(user, user_model.parameters(x), batch, form)
+
+    weight = weight_per_sample(value, first, samples, n_samples)
     if weight is not None:
         if gradient is not None:
             raise invalid(
@@ -157,10 +158,8 @@ def jax(
     check_adds_up(exact, first, samples, n_samples, precision(exact.form), weight is not None)
 
     def measure(x: Array, test_data: Nest) -> dict[str, float]:
-        if metrics is None and weight is not None:
-            return {"loss": mean_of(called(user, whole.parameters(x), test_data, form))}
         if metrics is None:
-            return {"loss": whole.loss(x, whole.place(test_data))}
+            return {"loss": mean_of(value(x, test_data))}
         with jax_library().enable_x64(form.x64):
             return checked_metrics(metrics(whole.parameters(x), whole.place(test_data)))
 

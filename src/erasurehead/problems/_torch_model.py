@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import pickle
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, cast, final
 
-import cloudpickle  # pyright: ignore[reportMissingTypeStubs]  # ships none
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.flat_tensors import cut
 from erasurehead.errors import MissingExtra
-from erasurehead.problems._differentiable import Differentiated
+from erasurehead.problems._differentiable import Differentiated, by_value
 from erasurehead.problems._trees import Nest, mapped, sample_count
 
 
@@ -41,22 +40,23 @@ class TorchModel(Differentiated):
         loss: `loss(outputs, targets)`, returning one number, or (sum, weight).
         training: whether to run in the module's own mode, with its random numbers; otherwise in evaluation mode.
         weight: mean weight of a sample, where the loss returns (sum, weight); None where it returns a mean.
+
+    Attributes:
+        trained: the parameters that require a gradient, by name.
     """
 
     def __init__(self, module: Any, loss: Callable[..., Any], training: bool, weight: float | None = None) -> None:
         self.module, self._loss, self._training, self._weight = module, loss, training, weight
-        self.named = [(name, one) for name, one in module.named_parameters() if one.requires_grad]
-        self.n_parameters = sum(one.numel() for _, one in self.named)
-        wide = any(one.dtype == torch_library().float64 for _, one in self.named)
+        self.trained = {name: one for name, one in module.named_parameters() if one.requires_grad}
+        self.n_parameters = sum(one.numel() for one in self.trained.values())
+        wide = any(one.dtype == torch_library().float64 for one in self.trained.values())
         self.dtype = "float64" if wide else "float32"  # numpy has no bfloat16
 
     def __reduce__(self) -> Any:
-        # By value, like the rest of the user's program: even the plain pickle can then load it.
-        parts = (self.module, self._loss, self._training, self._weight)
-        return _unpack, (cast("Any", cloudpickle).dumps(parts, protocol=5),)
+        return by_value(TorchModel, self.module, self._loss, self._training, self._weight)
 
     def place(self, batch: Nest) -> Any:
-        torch, dtype = torch_library(), self.named[0][1].dtype
+        torch, dtype = torch_library(), next(iter(self.trained.values())).dtype
 
         def placed(array: Any) -> Any:
             tensor = torch.from_numpy(array)
@@ -69,67 +69,56 @@ class TorchModel(Differentiated):
 
     def differentiate(self, x: Array, batch: Any, noise: int | None = None) -> tuple[float, Array]:
         torch = torch_library()
-        with self._ready(noise):
-            moved = [leaf.requires_grad_() for leaf in self._split(x)]
-            value = self.value(moved, batch)
-            slopes = torch.autograd.grad(value, moved, allow_unused=True, materialize_grads=True)
+        with self._ready(noise, gradients=True):
+            given = {name: one.requires_grad_() for name, one in self.tensors(x).items()}
+            value = self._mean(given, batch)
+            slopes = torch.autograd.grad(value, list(given.values()), allow_unused=True, materialize_grads=True)
             dtype = getattr(torch, self.dtype)
             flat = [slope.detach().to(dtype).reshape(-1).numpy() for slope in slopes]
             return float(value.detach()), np.concatenate(flat)
 
     def loss(self, x: Array, batch: Any) -> float:
-        with self._ready(None), torch_library().no_grad():
-            return float(self.value(self._split(x), batch))
+        with self._ready(None):
+            return float(self._mean(self.tensors(x), batch))
 
-    def value(self, tensors: list[Any], batch: Any) -> Any:
-        """Return the mean loss for the given parameters, as a tensor."""
-        value = self._value(tensors, batch)
+    def _mean(self, given: dict[str, Any], batch: Any) -> Any:
+        value = self._value(given, batch)
         return value if self._weight is None else value[0] / (sample_count(batch) * self._weight)
 
-    def _value(self, tensors: list[Any], batch: Any) -> Any:
+    def _value(self, given: dict[str, Any], batch: Any) -> Any:
         inputs, targets = batch
-        given = {name: one for (name, _), one in zip(self.named, tensors, strict=True)}
-        return self._loss(self.outputs(given, inputs), targets)
+        return self._loss(self._outputs(given, inputs), targets)
 
-    def outputs(self, given: dict[str, Any], inputs: Any) -> Any:
-        """Return the module's outputs for inputs, with the given parameters in place of its own."""
+    def _outputs(self, given: dict[str, Any], inputs: Any) -> Any:
         arguments = cast("tuple[Any, ...]", inputs) if isinstance(inputs, tuple) else (inputs,)
         return torch_library().func.functional_call(self.module, given, arguments)
 
     def evaluated(self, x: Array, inputs: Any) -> Any:
-        """Return the outputs of a model in evaluation mode."""
-        with self._ready(None), torch_library().no_grad():
-            return self.outputs(self.tensors(x), inputs)
+        """Return the module's outputs for inputs in evaluation mode, with the parameters that a vector holds."""
+        with self._ready(None):
+            return self._outputs(self.tensors(x), inputs)
 
     def returned(self, x: Array, batch: Any, noise: int | None = None) -> Any:
         """Return whatever the user's loss returns for a batch."""
-        with self._ready(noise), torch_library().no_grad():
-            return self._value(self._split(x), batch)
+        with self._ready(noise):
+            return self._value(self.tensors(x), batch)
 
     def draws(self, batch: Any) -> bool:
         torch = torch_library()
-        with self._ready(0), torch.no_grad():
+        with self._ready(0):
             before = torch.get_rng_state()
-            self.value([one.detach() for _, one in self.named], batch)
+            self._mean(self.trained, batch)
             return not torch.equal(before, torch.get_rng_state())
 
     def tensors(self, x: Array) -> dict[str, Any]:
         """Return the parameters that a vector holds, by name."""
-        return {name: leaf for (name, _), leaf in zip(self.named, self._split(x), strict=True)}
-
-    def _split(self, x: Array) -> list[Any]:
-        torch = torch_library()
         with np.errstate(over="ignore"):  # a model that has diverged is noticed where its gradient comes
-            whole = torch.from_numpy(np.require(x, self.dtype, "W"))
-        parts: list[Any] = []
-        low = 0
-        for _, one in self.named:
-            parts.append(whole[low : low + one.numel()].reshape(one.shape).to(one.dtype, copy=True))
-            low += one.numel()
-        return parts
+            whole = torch_library().from_numpy(np.require(x, self.dtype, "W"))
+        pieces = zip(self.trained.items(), cut(whole, self.trained.values()), strict=True)
+        return {name: piece.to(one.dtype, copy=True) for (name, one), piece in pieces}
 
     @contextmanager
-    def _ready(self, noise: int | None) -> Generator[None]:
+    def _ready(self, noise: int | None, gradients: bool = False) -> Generator[None]:
         """Compute in one thread, on which the order of sums depends; with a seeded random state, or with none."""
         torch = torch_library()
         modes = [(part, part.training) for part in self.module.modules()]
@@ -139,7 +128,7 @@ class TorchModel(Differentiated):
             torch.set_num_threads(1)
             if not random:
                 self.module.eval()
-            with torch.random.fork_rng(devices=[]):
+            with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(gradients):
                 if random:
                     torch.manual_seed(noise)
                 yield
@@ -147,7 +136,3 @@ class TorchModel(Differentiated):
             for part, mode in modes:
                 part.training = mode
             torch.set_num_threads(threads)
-
-
-def _unpack(data: bytes) -> TorchModel:
-    return TorchModel(*pickle.loads(data))

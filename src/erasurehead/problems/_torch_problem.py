@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast, final
 
 import numpy as np
@@ -94,9 +95,10 @@ def torch(
     pairs = _pairs(data, "data")
     checked, n_samples = check_data(pairs, "data")
     samples = _cast(checked, dtype, "data")
-    given_test = check_test(None if test is None else _pairs(test, "test"), checked)
-    samples_test = None if given_test is None else _cast(given_test, dtype, "test")
-    weight = weight_per_sample(lambda x, batch: _called(whole, x, batch), first, samples, n_samples)
+    pairs_test = None if test is None else _pairs(test, "test")
+    samples_test = check_test(pairs_test, checked, lambda given: _cast(given, dtype, "test"))
+    called = partial(_called, whole)
+    weight = weight_per_sample(called, first, samples, n_samples)
     model, whole = TorchModel(module, loss, True, weight), TorchModel(module, loss, False, weight)
     exact = whole
     if library.finfo(dtype).bits <= 16:  # too few digits to tell a mean from something else
@@ -105,15 +107,13 @@ def torch(
             own = copy.deepcopy(own).float()  # its weights of classes have a dtype, too
         wide = TorchModel(copy.deepcopy(module).float(), own, False, weight)
         exact = if_it_computes(wide, whole, first, rows_of(samples, slice(0, PROBE)))
-    precision = float(library.finfo(exact.named[0][1].dtype).eps)
+    precision = float(library.finfo(next(iter(exact.trained.values())).dtype).eps)
     check_adds_up(exact, first, samples, n_samples, precision, weight is not None)
     _check_memory(model, first, samples, n_samples)
 
     def measure(x: Array, test_data: Nest) -> dict[str, float]:
-        if metrics is None and weight is not None:
-            return {"loss": mean_of(_called(whole, x, test_data))}
         if metrics is None:
-            return {"loss": whole.loss(x, whole.place(test_data))}
+            return {"loss": mean_of(called(x, test_data))}
         inputs, targets = whole.place(test_data)
         with library.no_grad():
             return checked_metrics(metrics(whole.evaluated(x, inputs), targets))
@@ -155,10 +155,10 @@ def _copied(module: Any) -> Any:
 
 
 def _first(model: TorchModel) -> tuple[Array, Any]:
-    if not model.named:
+    if not model.trained:
         raise invalid("module", "must have parameters that want a gradient", UNSAID)
-    dtypes = {one.dtype for _, one in model.named}
-    for name, one in model.named:
+    dtypes = {one.dtype for one in model.trained.values()}
+    for name, one in model.trained.items():
         if str(one.dtype) not in _DTYPES:
             raise invalid(
                 f"parameter {name} of module",
@@ -175,7 +175,7 @@ def _first(model: TorchModel) -> tuple[Array, Any]:
             ", ".join(sorted(map(str, dtypes))),
             "module.float(), say",
         )
-    first = [one.detach().double().reshape(-1).numpy() for _, one in model.named]
+    first = [one.detach().double().reshape(-1).numpy() for one in model.trained.values()]
     return np.concatenate(first), dtypes.pop()
 
 

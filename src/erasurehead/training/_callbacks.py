@@ -15,7 +15,7 @@ from erasurehead.training._rows import BEFORE, ArrivalRow, Notice, NoticeKind, S
 
 if TYPE_CHECKING:
     from erasurehead.schemes import Scheme
-    from erasurehead.training._result import Run
+    from erasurehead.training._result import Evaluation, Run
     from erasurehead.training._round_state import Round
     from erasurehead.training._workers import WorkerPool
 
@@ -102,6 +102,13 @@ class Callback:
         """Called at once when something happened that a person should know: a death, a refused message.
 
         A failure that a worker repeats is reported once until it changes; the step rows have every occurrence.
+        """
+
+    def on_metrics(self, evaluation: Evaluation) -> None:
+        """Called with the metrics of every `evaluate_every`-th model, where there are any.
+
+        If a callback overrides this, models are measured between steps, which takes time of the run, except on a
+        virtual clock; else they are measured when training is over.
         """
 
     def on_evaluated(self, done: int, of: int) -> None:

@@ -1,4 +1,4 @@
-"""How good the models of a run are, computed when it is over: those kept on the way, and the final one."""
+"""How good the models of a run are: those on the way, kept until it is over or measured at once, and the final one."""
 
 from __future__ import annotations
 
@@ -35,15 +35,16 @@ class Snapshots(Resumable, Callback):
         every: keep the model after every `every` steps, and after the last; 0 to keep none.
         initial: the model before the first step.
         last: number of steps of the run.
+        callbacks: those with a hook for metrics are told them at once; models are then not kept, but measured.
     """
 
     checkpointed = ("every", "kept")
 
-    def __init__(self, every: int, initial: Array, last: int) -> None:
-        self.every = every
-        self.last = last
+    def __init__(self, every: int, initial: Array, last: int, callbacks: Sequence[Callback] = ()) -> None:
+        self.every, self.last = every, last
+        self._told = [each for each in callbacks if type(each).on_metrics is not Callback.on_metrics]
         self.kept: list[tuple[int, float, Array | Mapping[str, float]]] = [(0, 0.0, initial)] if every else []
-        self._model_bytes = initial.nbytes
+        self._most = min(MOST_KEPT, MOST_KEPT if self._told else max(MOST_BYTES // initial.nbytes, 2))
         self._newest: tuple[int, float, Array] | None = None
         self._first: tuple[Array, Mapping[str, float]] | None = None
 
@@ -51,14 +52,17 @@ class Snapshots(Resumable, Callback):
         """Measure the first model, so that what models are measured on is known to be there before training begins."""
         if self.every:
             x = cast("Array", self.kept[0][2])
-            self._first = x, problem.metrics(x)
+            self._first, self._problem = (x, problem.metrics(x)), problem
 
     def on_step_end(self, row: StepRow, x: Array) -> None:
         done = row.step + 1
         self._newest = done, row.end, x
         if self.every and (done % self.every == 0 or done == self.last):
-            self.kept.append((done, row.end, x))
-            if len(self.kept) > max(min(MOST_BYTES // self._model_bytes, MOST_KEPT), 2):
+            metrics = self._problem.metrics(x) if self._told else {}
+            for callback in self._told if metrics else ():
+                callback.on_metrics(Evaluation(done, row.end, metrics))
+            self.kept.append((done, row.end, metrics or x))
+            if len(self.kept) > self._most:
                 self.every *= 2
                 self.kept = [kept for kept in self.kept if kept[0] % self.every == 0]
 
@@ -73,7 +77,8 @@ class Snapshots(Resumable, Callback):
 
         What was evaluated already stays; a model that was kept before the run was resumed does not.
         """
-        if self.kept and self.kept[-1][0] == step and isinstance(self.kept[-1][2], np.ndarray):
+        other = self._newest is not None and self._newest[2] is not x
+        if self.kept and self.kept[-1][0] == step and (other or isinstance(self.kept[-1][2], np.ndarray)):
             self.kept[-1] = (*self.kept[-1][:2], x)
 
     def model_before(self, step: int) -> tuple[int, Array] | None:
@@ -145,7 +150,7 @@ def lowest(
         The model, and its figures; None if no data are in reach.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # a model may have diverged
-        start, *ends = problem.exact([first, *models], lost)
+        start, *ends = problem.losses([first, *models], lost)
         values = [end.loss + problem.penalty(x) for end, x in zip(ends, models, strict=True)]
     best = 0
     for index, value in enumerate(values):
@@ -188,7 +193,7 @@ def with_objective_before_rise(
         return final
     step, x = kept
     with np.errstate(over="ignore", invalid="ignore"):
-        objective = problem.exact([x], lost)[0].loss + problem.penalty(x)
+        objective = problem.losses([x], lost)[0].loss + problem.penalty(x)
     return replace(final, before_rise=(step, objective))
 
 

@@ -48,7 +48,8 @@ def train(
     """Train a model on many workers without waiting for the slow ones.
 
     The clock starts when all workers are ready, and includes all waiting, decoding, moving and recording. Models are
-    evaluated after the last step, from snapshots, so that evaluation neither costs time nor gives any to late workers.
+    evaluated after the last step, from snapshots, so that evaluation neither costs time nor gives any to late workers;
+    or between steps, where a callback wants to be told (`Callback.on_metrics`).
     The exact objective of the final model (`Run.final`) is computed then as well: what steps report is an estimate,
     from the data that were counted in them.
 
@@ -119,7 +120,7 @@ def train(
         raise invalid(
             "optimizer", f"must hold a model of {counted('parameter', problem.n_parameters)}", len(optimizer.x)
         )
-    snapshots = Snapshots(evaluate_every, optimizer.x, last=steps)
+    snapshots = Snapshots(evaluate_every, optimizer.x, steps, callbacks)
     snapshots.begin(problem)
     stopping = Stopping(problem, optimizer.x, until, patience, max_seconds, tolerance, evaluate_every)
     if resume is None or resume.state.get("stopping", {}).get("optimum") is None:

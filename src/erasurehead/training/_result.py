@@ -54,7 +54,8 @@ class FinalModel:
         first_objective: the same for the first model, over the same samples.
         share: the fraction of the training data that these samples are: 1 for all of it; less where tasks were lost, or
             shards are out of the coordinator's reach.
-        gradient_norm: Euclidean norm of the objective's gradient at the final model.
+        gradient_norm: Euclidean norm of the objective's gradient at the final model; NaN for functions of JAX and
+            modules of PyTorch, where it would take another pass back over all data.
         first_gradient_norm: the same at the first model.
         column_scales: the smallest and the largest root mean square among columns that are not 0 throughout; None where
             the problem does not know its columns.
