@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.flat_tensors import cut
 from erasurehead.errors import invalid
 
 _WIDE = torch.float64
@@ -115,23 +116,20 @@ class Flat:
 
     def gradients(self, out: Array, present: Array) -> None:
         """Copy the gradients into a vector, 0 where there is none, and note for each parameter whether there is."""
-        begin, target = 0, _tensor(out)
-        for index, parameter in enumerate(self.parameters):
-            own = target[begin : begin + parameter.numel()].view(parameter.shape)
+        for index, (parameter, own) in enumerate(zip(self.parameters, self._cut(out), strict=True)):
             present[index] = parameter.grad is not None
             if parameter.grad is None:
                 own.zero_()
             else:
                 own.copy_(parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad)
-            begin += parameter.numel()
 
     def set_gradients(self, vector: Array, present: Array) -> None:
         """Make parts of a vector the gradients, where any rank had one; it must not be changed before they are used."""
-        begin, source = 0, _tensor(vector)
-        for index, parameter in enumerate(self.parameters):
-            own = source[begin : begin + parameter.numel()].view(parameter.shape)
+        for index, (parameter, own) in enumerate(zip(self.parameters, self._cut(vector), strict=True)):
             parameter.grad = own.to(parameter) if present[index] else None
-            begin += parameter.numel()
+
+    def _cut(self, vector: Array) -> Iterator[torch.Tensor]:
+        return cut(_tensor(vector), self.parameters)
 
     def change(self, before: Array, out: Array) -> Array:
         """Return the model less a vector."""
@@ -165,21 +163,17 @@ def _tensor(vector: Array) -> torch.Tensor:
 
 
 def _read(pieces: Iterator[torch.Tensor], out: Array) -> Array:
-    begin, target = 0, _tensor(out)
-    for piece in pieces:
-        end = begin + piece.numel()
-        target[begin:end].view(piece.shape).copy_(piece.detach())
-        begin = end
+    own = list(pieces)
+    for piece, target in zip(own, cut(_tensor(out), own), strict=True):
+        target.copy_(piece.detach())
     return out
 
 
 def _write(pieces: Iterator[torch.Tensor], vector: Array) -> None:
-    begin, source = 0, _tensor(vector)
+    own = list(pieces)
     with torch.no_grad():
-        for piece in pieces:
-            end = begin + piece.numel()
-            piece.copy_(source[begin:end].view(piece.shape))
-            begin = end
+        for piece, source in zip(own, cut(_tensor(vector), own), strict=True):
+            piece.copy_(source)
 
 
 def _dense(tensor: torch.Tensor) -> bool:
