@@ -1,40 +1,71 @@
 """Networks on ten ranks some of which are late: our default against DistributedDataParallel, and all else.
 
 Five laws of delays (a to e), a dense network and a small one of convolutions on MNIST, and one on a batch of CIFAR-10;
-on the virtual clock, where sending takes no time. Rates are the best of those tried for `DistributedDataParallel` on
-seeds of its own, and nothing is set for ours; the rivals have the same. Each row is a ratio of seconds, paired by
-seed, its median; the tables before it have ranges. One process alone is beside every row: it has no delays, and a rate
-of its own.
+on the virtual clock, where sending takes no time and the machine's load has no part. Rates are the best of those tried
+for `DistributedDataParallel` on seeds of its own, and nothing is set for ours; the rivals have the same. Each row is a
+ratio of seconds, paired by seed, its median; the tables before have the ranges. One process alone is beside every row:
+it has no delays, and a rate of its own.
 
-    python benchmarks/networks.py                     all of it, about an hour
-    python benchmarks/networks.py --quick             the dense network, two seeds, laws a and d
+What a run came to is kept in `networks.json` as soon as it is over, so that a race that was ended goes on from there;
+rivals that wait for each other compute the same under each law, and are run once for all. The most important cells come
+first, and rows are of those whose seeds are all there.
+
+    python benchmarks/networks.py                     all that is not kept yet, about an hour of one core
+    python benchmarks/networks.py --seconds 600       what can be begun within ten minutes
+    python benchmarks/networks.py --fresh             nothing that is kept counts
+    python benchmarks/networks.py --quick             the dense network, two seeds, laws a and d; nothing is kept
     python benchmarks/networks.py --only dense        a task with this in its name
+    python benchmarks/networks.py --real              ten processes whose computing is a sleep, beside the virtual clock
     python benchmarks/networks.py --demo runs/networks     `make demo-networks`: one race, and its picture
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import statistics
+import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import TypeAlias
 
 import numpy as np
 import torch
 
+import erasurehead.torch as eht
 import networks_races as races
 from common import report, verdict as verdict
 from erasurehead.reports import _canvas as canvas
-from networks_races import LAWS, Race, Task, alone, ddp, diloco, first_of, ours, post_local, waited
+from networks_races import LAWS, REACHED, Law, Race, Task, alone, ddp, diloco, first_of, ours, post_local, waited
 
 SEEDS = (1, 2, 3, 4, 5)
 TUNED_ON = (11, 12, 13)
-WAYS = ("first-gradients",)
-REACHED: tuple[Literal["accuracy", "loss"], ...] = ("accuracy", "loss")
+BEHIND_AT_MOST = 1.2  # of the samples of the best rate so far, when another one is given up
+PERIODS = (4, 16)
+KEPT = Path(__file__).with_name("networks.json")
+
+OURS, DDP, ALONE = "ours", "DDP", "one process alone"
+FIRST_GRADIENTS, FIRST_7, POST_LOCAL, DILOCO = "ours, first gradients", "first 7", "PostLocalSGD", "DiLoCo"
+MAIN, OTHERS = (DDP, ALONE, OURS), (FIRST_7, POST_LOCAL, DILOCO, FIRST_GRADIENTS)
+CELLS = (  # task, optimizer, laws and methods, the most important first
+    ("dense", "momentum", "eabdc", MAIN),
+    ("dense", "adamw", "ade", MAIN),
+    ("convolutions", "momentum", "ead", MAIN),
+    ("dense", "momentum", "ead", OTHERS),
+    ("CIFAR-10", "momentum", "ead", MAIN),
+    ("convolutions", "adamw", "ad", MAIN),
+    ("CIFAR-10", "adamw", "ad", MAIN),
+    ("dense", "adamw", "ad", OTHERS),
+    ("dense", "momentum", "bc", OTHERS),
+    ("CIFAR-10", "momentum", "ead", OTHERS),
+    ("convolutions", "momentum", "ead", OTHERS),
+)
+QUICK = (("dense", "momentum", "ad", MAIN), ("dense", "adamw", "ad", MAIN))
 TARGETS = {  # over DistributedDataParallel, by optimizer and law: to the accuracy, to the loss
     ("momentum", "a"): (2.8, 2.5),
     ("momentum", "b"): (8.5, 8.5),
@@ -45,104 +76,197 @@ TARGETS = {  # over DistributedDataParallel, by optimizer and law: to the accura
     ("adamw", "d"): (0.97, 0.97),
 }
 BEHIND = 1.35
+REAL_STEPS, REAL_FROM = 80, 10
+BEYOND = 3.0  # milliseconds
+
+clock_of = cache(waited)
+
+Both: TypeAlias = tuple[float, float]
+"""When a run reached the accuracy and the loss; inf where it never did."""
 
 
-@cache
-def best(task: Task, kind: str, method: str) -> tuple[float, int]:
-    """Return the rate, and for rivals with one the period, that is first at the accuracy and the loss.
+class Kept:
+    """What runs came to, by name: kept in a file as soon as each is over, unless there is none.
 
-    Added up, the median of seeds of their own: a rate that is the first on one of them may never get there on another.
+    Arguments:
+        path: the file, or None.
+        until: when no run is begun any more, by `time.monotonic`.
     """
-    rates = task.momentum_rates if kind == "momentum" else task.adamw_rates
-    candidates: dict[tuple[float, int], list[Race]] = {}
-    for seed in TUNED_ON if method in ("ddp", "alone") else TUNED_ON[:1]:
-        if method == "ddp":
-            found = {(rate, 1): ddp(task, kind, rate, seed).timed(waited(LAWS["d"], seed)) for rate in rates}
-        elif method == "alone":
-            smaller = (rate / (10.0 if kind == "momentum" else 4.0) for rate in rates)
-            found = {(rate, 1): alone(task, kind, rate, seed) for rate in smaller}
-        else:
-            rate, _ = best(task, kind, "ddp")
-            run, together = (post_local, 100) if method == "post_local" else (diloco, 0)
-            found = {
-                (rate, period): run(task, kind, rate, seed, period).timed(waited(LAWS["e"], seed, period, together))
-                for period in (4, 16)
-            }
-        for key, race in found.items():
-            candidates.setdefault(key, []).append(race)
-    return min(
-        candidates,
-        key=lambda each: statistics.median(sum(map(race.seconds_to, REACHED)) for race in candidates[each]),
-    )
+
+    def __init__(self, path: Path | None, until: float = math.inf) -> None:
+        self._path, self._until = path, until
+        self._known: dict[str, list[float | None]] = {}
+        if path is not None and path.exists():
+            self._known = json.loads(path.read_text())
+
+    def of(self, name: str, run: Callable[[], Both]) -> Both:
+        """Return what a run of this name came to, from the file or by running it.
+
+        Raises:
+            TimeoutError: if it would have to be run, and the time is over.
+        """
+        if name not in self._known:
+            if time.monotonic() >= self._until:
+                raise TimeoutError
+            begun = time.perf_counter()
+            found = run()
+            self._known[name] = [None if math.isinf(each) else float(f"{each:.6g}") for each in found]
+            print(f"{name}: {self._known[name]} ({time.perf_counter() - begun:.0f} s)", file=sys.stderr, flush=True)
+            if self._path is not None:
+                lines = [f"{json.dumps(key)}: {json.dumps(self._known[key])}" for key in sorted(self._known)]
+                self._path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        accuracy, loss = (math.inf if each is None else each for each in self._known[name])
+        return accuracy, loss
 
 
-def of_rivals(task: Task, kind: str, seed: int, laws: Sequence[str], more: bool) -> dict[tuple[str, str], Race]:
-    """Return what rivals came to, by name and law: what they compute does not depend on the law."""
-    rate, _ = best(task, kind, "ddp")
-    found: dict[tuple[str, str], Race] = {}
-    synchronous, single = ddp(task, kind, rate, seed), alone(task, kind, best(task, kind, "alone")[0], seed)
-    local: list[tuple[str, Race, int, int]] = []
-    if more:
-        period = best(task, kind, "post_local")[1]
-        local.append(("PostLocalSGD", post_local(task, kind, rate, seed, period), period, 100))
-        period = best(task, kind, "diloco")[1]
-        local.append(("DiLoCo", diloco(task, kind, rate, seed, period), period, 0))
-    for law in laws:
-        found["DDP", law] = synchronous.timed(waited(LAWS[law], seed))
-        one = LAWS[law].compute + (0.02 if law in "bd" else 0.0)
-        found["one process alone", law] = single.timed(lambda samples, one=one: one * samples / races.BATCH)
-        for name, race, period, together in local:
-            found[name, law] = race.timed(waited(LAWS[law], seed, period, together))
-        if more:
-            found["first 7", law] = first_of(task, LAWS[law], kind, rate, seed, 7)
+@dataclass(frozen=True)
+class Cell:
+    """One task, trained by one optimizer.
+
+    Arguments:
+        task, kind: the task, and the optimizer's name in rows.
+        kept: what runs came to.
+    """
+
+    task: Task
+    kind: str
+    kept: Kept
+
+    def seconds(self, method: str, law: str, seed: int) -> Both:
+        """Return the seconds that a method takes under a law."""
+        if method == ALONE:
+            one = LAWS[law].compute + (0.02 if law in "bd" else 0.0)
+            accuracy, loss = self._samples(method, self.best(method), seed)
+            return one * accuracy / races.BATCH, one * loss / races.BATCH
+        if method in (DDP, POST_LOCAL, DILOCO):
+            best = self.best(method)
+            return self._timed(method, best[1], law, seed, self._samples(method, best, seed))
+        rate, _ = self.best(DDP)
+        way = "first-gradients" if method == FIRST_GRADIENTS else None
+
+        def run() -> Both:
+            if method == FIRST_7:
+                return first_of(self.task, LAWS[law], self.kind, rate, seed, 7).seconds_to()
+            return ours(self.task, LAWS[law], self.kind, rate, seed, way).seconds_to()
+
+        return self.kept.of(f"{self.task.name}, {self.kind} {rate:g}, law {law}, {method}, seed {seed}", run)
+
+    def best(self, method: str) -> tuple[float, int]:
+        """Return the rate, and for rivals with one the period, that is first at the accuracy and the loss.
+
+        Added up, the median of seeds of their own: a rate that is the first on one of them may never get there on
+        another. A rate that is far behind the best so far on some seed is not run to its end.
+        """
+        rates = self.task.momentum_rates if self.kind == "momentum" else self.task.adamw_rates
+        if method == ALONE:
+            rates = tuple(rate / (10.0 if self.kind == "momentum" else 4.0) for rate in rates)
+        candidates = [(rate, 1) for rate in rates]
+        if method in (POST_LOCAL, DILOCO):
+            candidates = [(self.best(DDP)[0], period) for period in PERIODS]
+        seeds = TUNED_ON[: self.task.tuned_on if method in (DDP, ALONE) else 1]
+        least = [math.inf] * len(seeds)
+        sums: dict[tuple[float, int], float] = {}
+        for candidate in candidates:
+            each: list[float] = []
+            for place, seed in enumerate(seeds):
+                found = self._samples(method, candidate, seed, BEHIND_AT_MOST * least[place])
+                least[place] = min(least[place], max(found))
+                each.append(sum(self._timed(method, candidate[1], "e", seed, found)))
+            sums[candidate] = statistics.median(each)
+        return min(sums, key=lambda each: sums[each])
+
+    def _timed(self, method: str, period: int, law: str, seed: int, samples: Both) -> Both:
+        clock = clock_of(LAWS[law], seed, period, 100 if method == POST_LOCAL else 0)
+        accuracy, loss = (math.inf if math.isinf(each) else clock(int(each)) for each in samples)
+        return accuracy, loss
+
+    def _samples(self, method: str, setting: tuple[float, int], seed: int, most: float = math.inf) -> Both:
+        """Return after how many samples a method gets there whose steps do not depend on the law."""
+        rate, period = setting
+        task = replace(self.task, most=int(min(self.task.most, most)))
+
+        def run() -> Both:
+            if method == DDP:
+                return ddp(task, self.kind, rate, seed).samples_to()
+            if method == ALONE:
+                return alone(task, self.kind, rate, seed).samples_to()
+            return (post_local if method == POST_LOCAL else diloco)(task, self.kind, rate, seed, period).samples_to()
+
+        every = f" every {period} steps" if period > 1 else ""
+        return self.kept.of(f"{self.task.name}, {self.kind} {rate:g}, {method}{every}, seed {seed}, samples", run)
+
+
+Found: TypeAlias = dict[tuple[str, str, str], dict[str, list[Both]]]
+"""By task, optimizer and law, then by method: what each seed came to."""
+
+
+def race(
+    tasks: Mapping[str, Task],
+    cells: Sequence[tuple[str, str, str, tuple[str, ...]]],
+    seeds: Sequence[int],
+    kept: Kept,
+) -> Found:
+    """Run methods, law by law, and return what is whole when the time is over."""
+    found = Found()
+    for name, kind, laws, methods in cells:
+        task = tasks.get(name)
+        if task is None:
+            continue
+        for law in laws:
+            if law == "c" and not (races.folder() / "traces").is_dir():
+                continue
+            for method in methods:
+                try:
+                    own = [Cell(task, kind, kept).seconds(method, law, seed) for seed in seeds]
+                except TimeoutError:
+                    continue
+                found.setdefault((name, kind, law), {})[method] = own
     return found
 
 
-def race(task: Task, kind: str, laws: Sequence[str], seeds: Sequence[int], more: bool) -> dict[str, float]:
-    """Run all of a task's methods, print a table for each law, and return its rows."""
-    rate, _ = best(task, kind, "ddp")
-    found: dict[tuple[str, str], list[Race]] = {}
-    for seed in seeds:
-        for key, each in of_rivals(task, kind, seed, laws, more).items():
-            found.setdefault(key, []).append(each)
-        for law in laws:
-            for way in (None, *(WAYS if more else ())):
-                name = f"ours, {way}" if way else "ours"
-                mine = ours(task, LAWS[law], kind, rate, seed, way)
-                found.setdefault((name, law), []).append(mine)
-                against = found["DDP", law][-1]
-                print(
-                    f"seed {seed}, law {law}, {name}: "
-                    + ", ".join(f"{mine.seconds_to(to):.4g} s (DDP {against.seconds_to(to):.4g} s)" for to in REACHED),
-                    file=sys.stderr,
-                )
+def rows_of(found: Found) -> dict[str, float]:
+    """Return the rows of what was found."""
     rows: dict[str, float] = {}
-    for law in laws:
-        print(f"\n{task.name}, {kind} {rate:g}, law {law}: {LAWS[law].title}")
-        names = [name for name, its in found if its == law]
-        for name in sorted(names, key=lambda each: (each != "ours", each)):
-            print(f"  {name:<24}" + "".join(f"{seconds(found[name, law], what):>40}" for what in REACHED))
-        for what in REACHED:
-            title = f"{task.name}, {kind}, {law}, to the {what}"
-            rows[f"{title}: DDP over ours"] = paired(found["DDP", law], found["ours", law], what)
-            if more:
-                others = [name for name in names if name not in ("ours", "one process alone")]
+    for (name, kind, law), by_method in found.items():
+        if DDP not in by_method or OURS not in by_method:
+            continue
+        for place, what in enumerate(REACHED):
+            title = f"{name}, {kind}, {law}, to the {what}"
+            mine = by_method[OURS]
+            rows[f"{title}: DDP over ours"] = paired(by_method[DDP], mine, place)
+            others = [method for method in OTHERS if method in by_method]
+            if others:
                 rows[f"{title}: ours over the best of others"] = max(
-                    paired(found["ours", law], found[name, law], what) for name in others
+                    paired(mine, by_method[method], place) for method in (DDP, *others)
                 )
-            rows[f"{title}: alone over ours"] = paired(found["one process alone", law], found["ours", law], what)
+            if ALONE in by_method:
+                rows[f"{title}: alone over ours"] = paired(by_method[ALONE], mine, place)
     return rows
 
 
-def seconds(runs: Sequence[Race], what: Literal["accuracy", "loss"]) -> str:
-    """Return the median of what runs took, and its range."""
-    each = sorted(run.seconds_to(what) for run in runs)
-    return f"{statistics.median(each):.4g} s ({each[0]:.4g} to {each[-1]:.4g}) to the {what}"
+def seconds(each: Sequence[Both], place: int) -> str:
+    """Return the median of what runs took to the accuracy (0) or to the loss (1), and its range."""
+    own = sorted(both[place] for both in each)
+    low, middle, high = (
+        "never" if math.isinf(one) else f"{one:.4g} s" for one in (own[0], statistics.median_high(own), own[-1])
+    )
+    return f"{middle} ({low} to {high})"
 
 
-def paired(above: Sequence[Race], below: Sequence[Race], what: Literal["accuracy", "loss"]) -> float:
+def table(tasks: Mapping[str, Task], found: Found) -> Iterator[str]:
+    """Yield what was found as tables, the way that the documentation has them."""
+    for (name, kind, law), by_method in found.items():
+        task = tasks[name]
+        yield f"\n{name}, {kind}, law {law}: {LAWS[law].title}; medians of seeds, and their ranges\n"
+        yield f"| | to {task.accuracy:.0%} of the test images | to a loss of {task.loss:g} |"
+        yield "|---|---|---|"
+        for method in sorted(by_method, key=(OURS, DDP, ALONE, *OTHERS).index):
+            yield f"| {method} | {seconds(by_method[method], 0)} | {seconds(by_method[method], 1)} |"
+
+
+def paired(above: Sequence[Both], below: Sequence[Both], place: int) -> float:
     """Return the median of ratios, seed by seed; 0 if most of those above never got there, but those below did not."""
-    ratios = [one.seconds_to(what) / other.seconds_to(what) for one, other in zip(above, below, strict=True)]
+    ratios = [one[place] / other[place] for one, other in zip(above, below, strict=True)]
     finite = [0.0 if ratio != ratio else min(ratio, 1e3) for ratio in ratios]
     return statistics.median(finite)
 
@@ -166,27 +290,79 @@ def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", default="")
-    parser.add_argument("--seeds", type=int, default=len(SEEDS))
-    parser.add_argument("--kind", choices=("momentum", "adamw"))
-    parser.add_argument("--laws", default="abcde")
-    parser.add_argument("--without-others", action="store_true", help="DDP and one process alone only")
+    parser.add_argument("--seconds", type=float, default=math.inf)
+    parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--demo", type=Path)
+    parser.add_argument("--real", action="store_true")
+    parser.add_argument("--rank", default="", help=argparse.SUPPRESS)
     options = parser.parse_args(given)
     if options.demo is not None:
         demo(options.demo)
         return
     torch.set_num_threads(1)
-    found = races.tasks()
-    rows: dict[str, float] = {}
-    laws = [law for law in ("ad" if options.quick else options.laws) if law != "c" or "digits" not in found]
-    for name, task in found.items():
-        if options.only in name and not (options.quick and name != next(iter(found))):
-            for kind in ("momentum", "adamw") if options.kind is None else (options.kind,):
-                seeds = SEEDS[: 2 if options.quick else options.seeds]
-                more = not (options.quick or options.without_others)
-                rows |= race(task, kind, laws, seeds, more)
-    parts = ["networks", "quick" * options.quick, options.only, options.kind or ""]
-    report(" ".join(filter(None, parts)), rows, targets_of(rows))
+    if options.rank:
+        print(json.dumps(sleeping(LAWS[options.rank], asleep=True)), flush=True)
+        return
+    if options.real:
+        rows = {f"ms a step beyond the virtual clock, law {law}": beyond(law) for law in "ae"}
+        report("networks --real", rows, dict.fromkeys(rows, f"<= {BEYOND:g}"))
+        return
+    if options.fresh:
+        KEPT.unlink(missing_ok=True)
+    kept = Kept(None if options.quick else KEPT, time.monotonic() + options.seconds)
+    cells = [cell for cell in (QUICK if options.quick else CELLS) if options.only in cell[0]]
+    tasks = races.tasks()
+    found = race(tasks, cells, SEEDS[:2] if options.quick else SEEDS, kept)
+    for line in table(tasks, found):
+        print(line)
+    rows = rows_of(found)
+    report(" ".join(filter(None, ["networks", "quick" * options.quick, options.only])), rows, targets_of(rows))
+
+
+# Real ranks
+
+
+def sleeping(law: Law, asleep: bool) -> float:
+    """Train as one rank of a team, and return the seconds of its steps, from the first few on.
+
+    Arguments:
+        law: how long a step takes.
+        asleep: whether a step lasts so long by sleeping, and not because a virtual clock says so.
+    """
+    team, seed = eht.join(), SEEDS[0]
+    torch.manual_seed(seed)
+    model = races.dense(784)()
+    optimizer = team.optimizer(torch.optim.SGD(model.parameters(), 0.1, 0.9), model)
+    x, y = torch.randn(races.BATCH, 784), torch.randint(0, 10, (races.BATCH,))
+    lasts, since = law.steps(seed, 0, REAL_STEPS)[:, team.rank], 0.0
+    for step in range(REAL_STEPS):
+        if step == REAL_FROM:
+            since = team.seconds
+        begun = time.perf_counter()
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        if asleep:
+            time.sleep(max(begun + float(lasts[step]) - time.perf_counter(), 0.0))
+        optimizer.step()
+    return team.seconds - since
+
+
+def beyond(law: str) -> float:
+    """Return the milliseconds by which steps of ten processes on this host are longer than on the virtual clock."""
+    command = [sys.executable, "-m", "erasurehead.torch.run", "-n", str(races.RANKS), "--output", "plain"]
+    done = subprocess.run([*command, __file__, "--rank", law], stdout=subprocess.PIPE, text=True, check=True)
+    own = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(own) == races.RANKS
+    given, seed = LAWS[law], SEEDS[0]
+    clock = eht.simulate(
+        lambda: sleeping(given, asleep=False),
+        races.RANKS,
+        delays=given.delays(seed),
+        seconds_per_sample=given.seconds_per_sample(),
+    )
+    virtual = [each for each in clock.returned if each is not None]
+    print(f"law {law}: {statistics.mean(own):.4g} s for {statistics.mean(virtual):.4g} s on the virtual clock")
+    return 1e3 * (statistics.mean(own) - statistics.mean(virtual)) / (REAL_STEPS - REAL_FROM)
 
 
 # The demonstration
@@ -196,7 +372,7 @@ def demo(out: Path) -> None:
     """Race the default against DistributedDataParallel and one process alone, and draw the picture."""
     begun = time.perf_counter()
     path = races.folder() / "mnist"
-    task = races.tasks()["dense"] if path.is_dir() else races.written_digits()
+    task = replace(races.tasks()["dense"], whole=True)
     data = "MNIST" if path.is_dir() else "the written digits that come with scikit-learn"
     print(f"Ten ranks train a network of two dense layers on {data}, on a virtual clock: {LAWS['e'].title}.")
     if not path.is_dir():
@@ -211,7 +387,8 @@ def demo(out: Path) -> None:
     }
     print(f"\n{'':<30}{'to ' + format(task.accuracy, '.0%'):>12}{'to loss ' + format(task.loss, 'g'):>18}")
     for name, run in runs.items():
-        print(f"{name:<30}{run.seconds_to('accuracy'):>10.0f} s{run.seconds_to('loss'):>16.0f} s")
+        accuracy, loss = run.seconds_to()
+        print(f"{name:<30}{accuracy:>10.0f} s{loss:>16.0f} s")
     with canvas.drawing():
         (path,) = canvas.save(picture(task, data, runs), canvas.prepare_folder(out), "networks", ("png",))
     print(f"\nPicture: {path} ({time.perf_counter() - begun:.0f} s)")
@@ -220,7 +397,7 @@ def demo(out: Path) -> None:
 def picture(task: Task, data: str, runs: dict[str, Race]) -> canvas.Figure:
     """Draw how error and loss of each run fell over time."""
     figure = canvas.new_figure(10.0, 4.8, f"Ten ranks on {data}: {LAWS['e'].title}")
-    last = max(run.seconds_to(what) for run in runs.values() for what in REACHED)
+    last = max(max(run.seconds_to()) for run in runs.values())
     last = last if last < float("inf") else max(run.seconds[-1] for run in runs.values())
     panels = figure.subplots(1, 2)
     for axes, what, level in zip(panels, REACHED, (100.0 - 100.0 * task.accuracy, task.loss), strict=True):

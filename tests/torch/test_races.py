@@ -136,3 +136,15 @@ def test_the_demonstration_draws_its_picture(
     assert 1.8 * ours[0] <= ddp[0]
     assert 1.8 * ours[1] <= ddp[1]
     assert (tmp_path / "runs" / "demo" / "networks.png").stat().st_size > 20_000
+
+
+def test_what_a_run_came_to_is_kept_and_a_race_ends_in_time(races: ModuleType, tmp_path: Path) -> None:
+    import networks
+
+    path = tmp_path / "networks.json"
+    assert networks.Kept(path).of("one", lambda: (1.5, np.inf)) == (1.5, np.inf)
+    again = networks.Kept(path, until=0.0)
+    assert again.of("one", lambda: (0.0, 0.0)) == (1.5, np.inf)
+    with pytest.raises(TimeoutError):
+        again.of("another", lambda: (0.0, 0.0))
+    assert networks.race({"dense": task(races)}, networks.CELLS, networks.SEEDS, again) == {}
