@@ -7,7 +7,6 @@ import pickle
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast, final
 
 import cloudpickle  # pyright: ignore[reportMissingTypeStubs]  # ships none
@@ -74,12 +73,6 @@ def _made(model: type[Differentiated], arguments: bytes) -> Differentiated:
     return model(*pickle.loads(arguments))
 
 
-@dataclass(frozen=True, eq=False)
-class _Task:
-    rows: slice  # of all samples: what the task is, whoever holds it
-    data: Nest
-
-
 @final
 class DifferentiableShard(Shard):
     """The tasks of a user's own loss that one worker holds.
@@ -104,7 +97,9 @@ class DifferentiableShard(Shard):
     ) -> None:
         self.support, self.n_tasks = None, len(tasks)
         self._model, self._n_samples, self._batch_size, self._seed = model, n_samples, batch_size, seed
-        self._tasks = tuple(_Task(rows, rows_of(data, rows)) for rows in tasks)
+        self._tasks = [
+            (rows, rows_of(data, rows)) for rows in tasks
+        ]  # which rows says what a task is, whoever holds it
         self._placed: dict[int, Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -112,11 +107,11 @@ class DifferentiableShard(Shard):
 
     def combine(self, local: Array, coefficients: Array, step: int, out: Array) -> float:
         total, empty = 0.0, True
-        for number, (task, coefficient) in enumerate(zip(self._tasks, coefficients, strict=True)):
+        for number, ((rows, _), coefficient) in enumerate(zip(self._tasks, coefficients, strict=True)):
             if coefficient == 0.0:
                 continue
-            factor = float(coefficient) * (task.rows.stop - task.rows.start) / self._n_samples
-            noise = noise_seed(self._seed, task.rows, step)
+            factor = float(coefficient) * (rows.stop - rows.start) / self._n_samples
+            noise = noise_seed(self._seed, rows, step)
             loss, gradient = self._model.differentiate(local, self._batch(number, step), noise)
             with np.errstate(over="ignore", invalid="ignore"):  # the coordinator refuses what is not finite
                 total += factor * loss
@@ -130,11 +125,11 @@ class DifferentiableShard(Shard):
         return total
 
     def _batch(self, number: int, step: int) -> Any:
-        task, size = self._tasks[number], self._batch_size
-        if size is not None and size < task.rows.stop - task.rows.start:
-            return self._model.place(rows_of(task.data, draw_batch(self._seed, task.rows, step, size)))
+        (rows, data), size = self._tasks[number], self._batch_size
+        if size is not None and size < rows.stop - rows.start:
+            return self._model.place(rows_of(data, draw_batch(self._seed, rows, step, size)))
         if number not in self._placed:
-            self._placed[number] = self._model.place(task.data)
+            self._placed[number] = self._model.place(data)
         return self._placed[number]
 
 

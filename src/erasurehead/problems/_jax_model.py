@@ -15,7 +15,7 @@ from erasurehead.decompile import DecompiledSource
 from erasurehead.errors import UNSAID, MissingExtra, invalid
 from erasurehead.problems._additivity import Value, value_of
 from erasurehead.problems._differentiable import Differentiated, by_value
-from erasurehead.problems._trees import Nest, fitted, leaves, mapped, sample_count
+from erasurehead.problems._trees import Nest, mapped, refitted, sample_count
 
 _OPTIONS = {"xla_cpu_multi_thread_eigen": False}
 """For XLA: with more cores, threads would sum in another order, but equal arrivals must give equal bits."""
@@ -248,9 +248,8 @@ def canonical(data: Nest, form: Form, argument: str) -> Nest:
         InvalidArgument: if a number does not fit.
     """
     jax = jax_library()
-    paths = iter([path for path, _ in leaves(data, argument)])
     with jax.enable_x64(form.x64):
-        return mapped(lambda leaf: fitted(leaf, jax.dtypes.canonicalize_dtype(leaf.dtype), next(paths)), data)
+        return refitted(data, argument, jax.dtypes.canonicalize_dtype)
 
 
 def precision(form: Form) -> float:

@@ -16,7 +16,7 @@ from erasurehead.problems._additivity import Value, check_adds_up, if_it_compute
 from erasurehead.problems._differentiable import PROBE, DifferentiableProblem, check_test, checked_metrics
 from erasurehead.problems._penalties import Penalty, as_penalty
 from erasurehead.problems._torch_model import TorchModel, torch_library
-from erasurehead.problems._trees import Nest, check_data, fitted, leaves, mapped, rows_of
+from erasurehead.problems._trees import Nest, check_data, leaves, mapped, refitted, rows_of, to_numpy
 
 
 @final
@@ -203,11 +203,11 @@ def _stacked(data: Any, argument: str) -> tuple[Any, ...]:
     if not items:
         raise invalid(argument, "must hold at least one sample", 0)
     drawn = before != _random_states()
-    sides = [[mapped(_plain, item[side]) for item in items] for side in (0, 1)]
+    sides = [[mapped(to_numpy, item[side]) for item in items] for side in (0, 1)]
     count = min(len(items), 10 * _READ_AGAIN if drawn else _READ_AGAIN)
     for place in sorted({int(one) for one in np.linspace(0, len(items) - 1, count)}):
         again = _item(data, place, argument)
-        if any(not _same(sides[side][place], mapped(_plain, again[side])) for side in (0, 1)):
+        if any(not _same(sides[side][place], mapped(to_numpy, again[side])) for side in (0, 1)):
             raise invalid(
                 f"item {place} of {argument}",
                 "must be the same each time it is read, as items are read once, before training",
@@ -239,10 +239,6 @@ def _same(one: Nest, other: Nest) -> bool:
     )
 
 
-def _plain(leaf: Any) -> Any:
-    return leaf.detach().cpu().numpy() if hasattr(leaf, "detach") else np.asarray(leaf)
-
-
 def _stack(items: list[Any], argument: str) -> Any:
     columns = [[leaf for _, leaf in leaves(item)] for item in items]
     try:
@@ -257,10 +253,7 @@ def _cast(data: Nest, dtype: Any, argument: str) -> Nest:
     name = str(dtype).removeprefix("torch.")
     if name not in ("float32", "float64", "float16"):
         name = "float32"  # numpy has no bfloat16: `TorchModel.place` makes it of these
-    paths = iter([path for path, _ in leaves(data, argument)])
-    return mapped(
-        lambda leaf: fitted(leaf, name, path) if (path := next(paths)) and leaf.dtype.kind == "f" else leaf, data
-    )
+    return refitted(data, argument, lambda own: name if own.kind == "f" else own)
 
 
 def _called(model: TorchModel, x: Array, batch: Nest) -> Value:

@@ -93,14 +93,14 @@ def check_data(data: Nest, argument: str) -> tuple[Nest, int]:
             )
     if not n_samples:
         raise invalid(argument, "must hold at least one sample", 0)
-    return mapped(lambda leaf: owned(_numpy(leaf), leaf), data), n_samples
+    return mapped(lambda leaf: owned(to_numpy(leaf), leaf), data), n_samples
 
 
 def _rows(leaf: Any, path: str) -> int:
     place = masked_place(leaf)
     if place is not None:
         raise invalid(path, "must have no masked values", place, "fill them in (numpy.ma.filled), or leave them out")
-    array = _numpy(leaf)
+    array = to_numpy(leaf)
     if array is None or (array.dtype.kind in "OSUMmV" and array.dtype.name not in _NARROW):
         shown = UNSAID if array is None else f"one of {array.dtype}"
         raise invalid(path, "must be an array of numbers, with the samples along its first axis", shown)
@@ -117,18 +117,24 @@ def _rows(leaf: Any, path: str) -> int:
 _NARROW = ("bfloat16",)  # of ml_dtypes, which numpy takes for a dtype without a kind
 
 
-def _numpy(leaf: Any) -> Any:
+def to_numpy(leaf: Any) -> Any:
+    """Return a leaf as an array of numpy; None if it is none."""
     if hasattr(leaf, "detach"):  # a tensor of PyTorch
         leaf = leaf.detach().cpu().numpy()
     return as_array(leaf)
 
 
-def fitted(array: NDArray[Any], dtype: Any, path: str) -> NDArray[Any]:
-    """Return an array in another dtype.
+def refitted(data: Nest, argument: str, dtype_of: Callable[[np.dtype[Any]], Any]) -> Nest:
+    """Return data in the dtypes that a library computes in.
 
     Raises:
-        InvalidArgument: if a finite number does not fit into it.
+        InvalidArgument: if a number does not fit.
     """
+    paths = iter([path for path, _ in leaves(data, argument)])
+    return mapped(lambda leaf: _fitted(leaf, dtype_of(leaf.dtype), next(paths)), data)
+
+
+def _fitted(array: NDArray[Any], dtype: Any, path: str) -> NDArray[Any]:
     if array.dtype == dtype:
         return array
     with np.errstate(over="ignore", invalid="ignore"):
