@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from erasurehead.codes import GradientCode, fractional_repetition, uncoded
+from erasurehead.codes import GradientCode, build, fractional_repetition, uncoded
+from erasurehead.codes._transforms import resized
 from erasurehead.errors import InvalidArgument
 
 
@@ -57,7 +58,46 @@ def test_uncoded_gives_every_task_to_one_worker(n_workers: int, more: int) -> No
     assert code.tolerance == 0
 
 
+@given(st.lists(st.floats(0.01, 100.0), min_size=1, max_size=20), st.integers(1, 200))
+def test_with_speeds_nobody_could_be_through_earlier(speeds: list[float], n_tasks: int) -> None:
+    code = uncoded(len(speeds), n_tasks, speeds)
+    assert (code.replication == 1).all()
+    loads = code.loads
+    last = int(np.argmax(loads / speeds))
+    assert ((loads + 1) / speeds >= loads[last] / speeds[last] * (1 - 1e-12)).all()
+    silent = np.flatnonzero(loads == 0)
+    assert set(code.owner.tolist()) == set(range(len(speeds))) - set(silent.tolist())
+    assert code.replicas
+
+
+@pytest.mark.parametrize("n_workers", [4, 30])
+def test_shares_by_speed_are_near_the_ideal(n_workers: int) -> None:
+    for seed in range(20):
+        speeds = np.random.default_rng(seed).uniform(1.0, 4.0, n_workers)
+        code = uncoded(n_workers, speeds=speeds.tolist())
+        assert (code.loads / speeds).max() / (code.n_tasks / speeds.sum()) <= 1.08
+
+
+def test_speeds_survive_a_rebuild_and_other_numbers_of_workers_begin_alike() -> None:
+    code = uncoded(4, speeds=[1, 2, 4, 4])
+    again = build(code.name, **code.parameters)
+    assert (again.encoding != code.encoding).nnz == 0
+    assert resized(code, 3).loads.tolist() == [22, 21, 21]
+
+
 def test_messages_of_errors() -> None:
+    with pytest.raises(
+        InvalidArgument,
+        match=r"speeds must be one number for each of 4, but it is \[1.0, 1.0, 1.0, 1.0, 1.0\]; such as",
+    ):
+        uncoded(4, speeds=[1.0] * 5)
+    with pytest.raises(InvalidArgument, match=r"speeds must be one number for each of 2, but it is '1,2'"):
+        uncoded(2, speeds="1,2")  # pyright: ignore[reportArgumentType]
+    for bad in (0, -1.0, np.inf, np.nan, "fast", None, True):
+        with pytest.raises(InvalidArgument, match=r"speeds\[1\] must be a positive, finite number, but it is "):
+            uncoded(2, speeds=[1.0, bad])  # pyright: ignore[reportArgumentType]
+    assert uncoded(2, speeds=[1e308, 1e308]).loads.tolist() == [16, 16]
+    assert uncoded(2, speeds=[1e-300, 1e300]).loads.tolist() == [0, 32]
     with pytest.raises(InvalidArgument, match=r"load must be at least n_tasks / n_workers = 12/3.*use load=4"):
         fractional_repetition(3, load=2, n_tasks=12)
     with pytest.raises(InvalidArgument, match="load must be at most the number of tasks, 5, but it is 6"):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from erasurehead.delays._speeds import LEAST_GAIN, Speeds, check_speeds, parts
+from erasurehead._internal.shares import check_speeds, parts
+from erasurehead.delays._speeds import LEAST_GAIN, Speeds
 from erasurehead.errors import InvalidArgument
 
 speeds_drawn = st.lists(st.floats(0.05, 50.0), min_size=1, max_size=12)

@@ -129,6 +129,7 @@ def resized(code: GradientCode, n_workers: int, held: Sequence[int] | None = Non
         each = f"{n_workers * code.load // code.n_tasks:,} workers would hold each of its {code.n_tasks} tasks"
         raise _not_resized(code, n_workers, f"{each}; at most {most:,} workers are of use")
     parameters = dict(code.parameters)
+    parameters.pop("speeds", None)  # of other workers
     if code.name == "fractional_repetition":
         least = -(-code.n_tasks // n_workers)  # with fewer workers than groups, the groups must be larger
         load = max(int(cast("int", parameters["load"])), least)

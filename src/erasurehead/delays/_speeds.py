@@ -1,4 +1,4 @@
-"""Shares of the work by speed: what each worker gets of it, and when a change of speeds is worth another division.
+"""Shares of the work by measured speed, and when a change of speeds is worth another division.
 
 One estimator for all that is divided by speed, be it the tasks of a code or the samples of a team's batch.
 """
@@ -12,9 +12,10 @@ from typing import final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.arrays import Array
 from erasurehead._internal.resumable import Resumable
-from erasurehead.errors import check_count, invalid, real
+from erasurehead._internal.shares import check_speeds
+from erasurehead.errors import check_count
 
 WINDOW = 9
 """How many of a worker's newest rates count: their median is its speed, so that four stalls among nine are nothing."""
@@ -101,45 +102,3 @@ class Speeds(Resumable):
         self.moves += 1
         self._in_force, self._due, self._rounds = ideal, 0, 0
         return True
-
-
-def check_speeds(speeds: Sequence[float] | Array, n_workers: int, name: str = "speeds") -> Array:
-    """Return speeds, one a worker, in any unit, shape (n_workers,).
-
-    Raises:
-        InvalidArgument: if there are not as many as workers, or one is not a positive, finite number.
-    """
-    values = [real(value) for value in speeds]
-    if len(values) != n_workers:
-        raise invalid(name, f"must be one number for each of {n_workers}", f"{len(values)} of them")
-    for number, value in enumerate(values):
-        if not 0.0 < value < math.inf:
-            raise invalid(f"{name}[{number}]", "must be a positive, finite number", value, "leave out who does nothing")
-    return np.array(values)
-
-
-def parts(total: int, speeds: Sequence[float] | Array, least: int = 0) -> IntArray:
-    """Divide a number of equal units so that the last worker is through as early as can be, shape (n_workers,).
-
-    >>> parts(7 * 2, [1.0, 2.0, 3.0, 4.0, 4.0])
-    array([1, 2, 3, 4, 4])
-
-    Arguments:
-        total: number of units.
-        speeds: of the workers, or their shares, in any unit.
-        least: of units of each worker.
-
-    Raises:
-        InvalidArgument: if there are too few units for that.
-    """
-    n_workers = len(speeds)
-    checked = check_speeds(speeds, n_workers)
-    if total < least * n_workers:
-        raise invalid("total", f"must be at least {least * n_workers}, {least} for each of {n_workers}", total)
-    counts = np.maximum(np.floor(total * checked / checked.sum()), least).astype(np.int64)
-    while (missing := total - int(counts.sum())) != 0:
-        if missing > 0:  # to who would be through first with one more
-            counts[int(np.argmin((counts + 1) / checked))] += 1
-        else:  # from who is through last
-            counts[int(np.argmax(np.where(counts > least, counts / checked, -1.0)))] -= 1
-    return counts

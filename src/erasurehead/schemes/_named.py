@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from erasurehead import codes, decoding
 from erasurehead._internal.late_work import LateWork, rounds_kept
-from erasurehead.codes import GradientCode, _cyclic, _several_messages, _transforms as transforms
+from erasurehead.codes import GradientCode, _cyclic, _repetition, _several_messages, _transforms as transforms
 from erasurehead.codes._transforms import resized
 from erasurehead.decoding import Decoder
 from erasurehead.errors import InvalidArgument, check_count, counted, invalid
@@ -164,14 +164,16 @@ def custom(
     return Scheme(name or code.name, chosen, dict.fromkeys(kinds, rule), aggregation, again)
 
 
-def uncoded(n_workers: int, n_tasks: int | None = None) -> Scheme:
+def uncoded(n_workers: int, n_tasks: int | None = None, speeds: Sequence[float] | None = None) -> Scheme:
     """Return plain distributed gradient descent: every worker is waited for.
 
     Arguments:
         n_workers: number of workers.
-        n_tasks: number of tasks, at least n_workers; by default one per worker.
+        n_tasks: number of tasks, at least n_workers; by default one per worker, or 16 of the average one with `speeds`.
+        speeds: how fast each worker is, in any unit: tasks are dealt out in proportion, so that all are through at the
+            same time. Where some workers are slow for good, this is less work and less waiting than any code.
     """
-    return custom(codes.uncoded(n_workers, n_tasks), wait_rules.decodable(), name="uncoded")
+    return custom(codes.uncoded(n_workers, n_tasks, speeds), wait_rules.decodable(), name="uncoded")
 
 
 def ignore_stragglers(n_workers: int, wait_for: int, rescale: str = "coverage") -> Scheme:
@@ -190,7 +192,9 @@ def ignore_stragglers(n_workers: int, wait_for: int, rescale: str = "coverage") 
     )
 
 
-def exact(n_workers: int, load: int, code: str = "repetition", seed: int = 0) -> Scheme:
+def exact(
+    n_workers: int, load: int, code: str = "repetition", seed: int = 0, speeds: Sequence[float] | None = None
+) -> Scheme:
     """Return exact gradient coding: wait until the full gradient can be decoded (Tandon et al., 2017).
 
     Arguments:
@@ -199,8 +203,15 @@ def exact(n_workers: int, load: int, code: str = "repetition", seed: int = 0) ->
         code: `"repetition"` (fractional repetition) or `"cyclic"` (`exact_cyclic`: the real cyclic MDS code where
             there is one that float64 bears, else Tandon's cyclic repetition, else a Reed-Solomon code).
         seed: of the random draws of the latter.
+        speeds: how fast each worker is, in any unit, for the code `"repetition"`: `load` classes of workers, equally
+            fast in sum, each share out all tasks by speed (`codes.build("binary_repetition", ...)`), and the first
+            whole class is enough.
     """
-    if code == "repetition":
+    if speeds is not None and code == "cyclic":
+        raise invalid("speeds", "are for the code 'repetition' alone", list(speeds), "leave out code='cyclic'")
+    if code == "repetition" and speeds is not None:
+        built = _repetition.binary_repetition(n_workers, check_count("load", load, 1, n_workers) - 1, speeds=speeds)
+    elif code == "repetition":
         built = codes.fractional_repetition(n_workers, load)
     elif code == "cyclic":
         built = _cyclic.exact_cyclic(n_workers, load - 1, seed=seed)

@@ -13,7 +13,7 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, Subset, get_worker_info
 
 from erasurehead._internal.arrays import Array
-from erasurehead.delays._speeds import check_speeds, parts
+from erasurehead._internal.shares import check_speeds, parts
 from erasurehead.errors import check_count, invalid
 from erasurehead.torch._handouts import Handouts, Piece, Stock
 from erasurehead.torch._place import RankPlace

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import final
 
-from erasurehead.delays._speeds import Speeds, parts
+from erasurehead._internal.shares import parts
+from erasurehead.delays._speeds import Speeds
 from erasurehead.torch._message_heads import Head, Kind
 from erasurehead.torch._port import MemberPort
 
