@@ -168,6 +168,8 @@ KINDS: Mapping[str, Kind] = {
     "penalty": Kind(FIRST, problem=lambda: _problem(Sharp)),
     "dithered": Kind(FIRST, "carry", how={"wire": "dithered(seed=5)"}),
     "several": Kind(lambda: schemes.rennala(6, 7, messages=3), "carry"),
+    "once": Kind(lambda: schemes.compute_once(6, load=3, pieces=2), policy=FaultPolicy(on_death="spread")),
+    "once, carried": Kind(lambda: schemes.compute_once(6, load=2, pieces=2), "carry"),
     "replay": Kind(lambda: schemes.asynchronous(6, 12), policy=FaultPolicy(on_death="spread")),
 }
 

@@ -29,6 +29,10 @@ soon as it is finished, in place of the sum of all of them at the end."""
 PRECISE = "precise"
 """In the note of an order: messages shall cross as they were computed, in all their digits, on whatever wire."""
 
+TURNS = "turns"
+"""Key of the note of an order that says in which order workers take their messages: by the number of each message, its
+place among those of its worker. Without it, programs send them in the order of `sent`."""
+
 UNTIL_NEWER = "until_newer"
 """In the note of an order: a worker sends one message after the other until a newer order is out, and takes that one
 next, whatever late workers do; the message that it is at is finished, or dropped, as they do."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Scheme as Scheme,
         adaptive as adaptive,
         asynchronous as asynchronous,
+        compute_once as compute_once,
         custom as custom,
         erasurehead as erasurehead,
         exact as exact,

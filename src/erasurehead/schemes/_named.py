@@ -42,6 +42,8 @@ class Scheme:
             pays, and back; None if it never does.
         until_newer: whether a worker that has sent one of its messages sends the next one only if no newer order is
             out, whatever late workers do.
+        turns: whether training finds out in which order workers should take their messages, each the gradient of a
+            task that others hold as well.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Scheme:
     late: LateWork | None = None
     by_task: Decoder | None = None
     until_newer: bool = False
+    turns: bool = False
 
     def __post_init__(self) -> None:
         if "gradient" not in self.rules:
@@ -218,6 +221,34 @@ def exact(
     else:
         raise invalid("code", "must be 'repetition' or 'cyclic'", code)
     return custom(built, wait_rules.decodable(), name=f"exact {code}" if code == "cyclic" else "exact")
+
+
+def compute_once(n_workers: int, load: int = 3, pieces: int = 6) -> Scheme:
+    """Return exact training on redundant data that computes each task once, unless somebody is late.
+
+    Each worker holds its own share of the data and those of `load - 1` others, so that any `load - 1` deaths are
+    survived at once. It first computes its own share, in `pieces` tasks, each of which is sent as soon as it is
+    finished, then tasks of the others; the step ends when every task has come from somebody, and the others stop. So a
+    step takes no more work than uncoded training where nobody is late. Where the same workers are slow for several
+    steps, tasks are taken in the order that suits their speeds, and where they are not, in a fixed one: training finds
+    out which is sooner. It pays where time grows with the work; where each message has a delay of its own, `exact` is
+    sooner.
+
+    Arguments:
+        n_workers: number of workers.
+        load: shares of the data that each worker holds, at most `n_workers`: what redundancy costs is memory, and
+            time to load.
+        pieces: tasks of a share, each a message: with more of them, less work is lost, and more bytes are sent.
+    """
+    load, pieces = check_count("load", load, 1, n_workers), check_count("pieces", pieces)
+    code = _several_messages.multi_message(n_workers, load * pieces, n_workers * pieces, from_both_ends=True)
+    return _once(custom(code, wait_rules.decodable(), name="compute_once"))
+
+
+def _once(scheme: Scheme) -> Scheme:
+    again = scheme.reform
+    assert again is not None
+    return replace(scheme, until_newer=True, turns=True, reform=partial(_once_again, again))
 
 
 def erasurehead(
@@ -412,6 +443,10 @@ def _custom_again(
 
 def _self_setting_again(again: _Reform, n_workers: int, held: Sequence[int] | None) -> Scheme:
     return _self_setting(again(n_workers, held))
+
+
+def _once_again(again: _Reform, n_workers: int, held: Sequence[int] | None) -> Scheme:
+    return _once(again(n_workers, held))
 
 
 def _piag_again(

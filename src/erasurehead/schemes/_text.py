@@ -22,6 +22,7 @@ _NAMED = (
     "uncoded",
     "ignore_stragglers",
     "exact",
+    "compute_once",
     "erasurehead",
     "piag",
     "asynchronous",
@@ -40,10 +41,10 @@ def parse_scheme(text: str, n_workers: int) -> Scheme:
 
     Arguments:
         text: `adaptive()`, `uncoded()`, `ignore_stragglers(wait_for=20)`, `exact(load=3)`,
-            `exact(load=3, code='cyclic')`, `erasurehead(load=3, wait_for=11)`, `piag()`, `asynchronous()`,
-            `ringmaster(threshold=30)`, `rennala(batch=5)`, each with the arguments of `erasurehead.schemes`; or
-            `custom(code='...', wait='...', rescale='none')` of any code and wait rule. A bare name is a call without
-            arguments.
+            `exact(load=3, code='cyclic')`, `compute_once()`, `erasurehead(load=3, wait_for=11)`, `piag()`,
+            `asynchronous()`, `ringmaster(threshold=30)`, `rennala(batch=5)`, each with the arguments of
+            `erasurehead.schemes`; or `custom(code='...', wait='...', rescale='none')` of any code and wait rule. A bare
+            name is a call without arguments.
         n_workers: number of workers.
 
     Raises:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -33,6 +34,8 @@ class Assignment:
         other: where the elements belong of the messages that workers can be asked for instead: one for each task, or
             the sums again; None if there are none.
         by_task: whether workers are asked for a message per task now.
+        turns: for each position, its messages in the order in which it takes them, as numbers from 0 on in the order of
+            their rows; empty if it is that order for all.
     """
 
     scheme: Scheme
@@ -42,6 +45,7 @@ class Assignment:
     generation: int = 0
     other: Layout | None = None
     by_task: bool = False
+    turns: Sequence[Sequence[int]] = ()
 
     @classmethod
     def first(
@@ -54,8 +58,27 @@ class Assignment:
         """Return the same assignment with the other messages: one for each task, or the sums again."""
         assert self.other is not None
         return replace(
-            self, layout=self.other, other=self.layout, by_task=not self.by_task, generation=self.generation + 1
+            self,
+            layout=self.other,
+            other=self.layout,
+            by_task=not self.by_task,
+            generation=self.generation + 1,
+            turns=(),
         )
+
+    def in_turns(self, turns: Sequence[Sequence[int]]) -> Assignment:
+        """Return the same assignment with its messages in another order."""
+        return replace(self, turns=turns, generation=self.generation + 1)
+
+    @property
+    def places(self) -> Sequence[int]:
+        """What an order's note says of the turns, `TURNS`; empty if messages are taken in the order of their rows."""
+        if not self.turns:
+            return ()
+        places = [0] * (1 + max(spec.message for _, spec, _, _ in self._sent))
+        for _, spec, _, unit in self._sent:
+            places[spec.message] = unit
+        return places
 
     @property
     def decoder(self) -> Decoder:
@@ -73,13 +96,12 @@ class Assignment:
     @cached_property
     def _sent(self) -> Sequence[tuple[int, MessageSpec, int, int]]:
         """Each message with its worker, its row of the code, and its number among those of its worker."""
-        return [
-            (worker, spec, row, unit)
-            for position, (worker, program) in enumerate(zip(self.worker_ids, self.programs, strict=True))
-            for unit, (spec, row) in enumerate(
-                zip(program.sent(self.by_task), self.code.messages_of(position).tolist(), strict=True)
-            )
-        ]
+        sent: list[tuple[int, MessageSpec, int, int]] = []
+        for position, (worker, program) in enumerate(zip(self.worker_ids, self.programs, strict=True)):
+            own = [*zip(program.sent(self.by_task), self.code.messages_of(position).tolist(), strict=True)]
+            in_order = [own[place] for place in self.turns[position]] if self.turns else own
+            sent += [(worker, spec, row, unit) for unit, (spec, row) in enumerate(in_order)]
+        return sent
 
     @cached_property
     def positions(self) -> Mapping[int, int]:
@@ -115,12 +137,12 @@ class Assignment:
 
         Where workers can be asked for other messages, the last of these, too: that of an earlier round may still come.
         """
-        pairs = [
-            (worker, program.sent(by_task))
-            for worker, program in zip(self.worker_ids, self.programs, strict=True)
-            for by_task in ((False, True) if self.other is not None else (self.by_task,))
-        ]
-        return frozenset((worker, specs[-1].message) for worker, specs in pairs if specs)
+        lasts = {worker: spec.message for worker, spec, _, _ in self._sent}
+        other_lasts: list[tuple[int, int]] = []
+        others = self.programs if self.other is not None else ()
+        for worker, program in zip(self.worker_ids, others, strict=False):
+            other_lasts += [(worker, spec.message) for spec in program.sent(not self.by_task)[-1:]]
+        return frozenset([*lasts.items(), *other_lasts])
 
     @cached_property
     def workers_of_rows(self) -> Sequence[int]:
@@ -131,6 +153,8 @@ class Assignment:
     @cached_property
     def works(self) -> Sequence[float]:
         """Number of tasks that each row combines."""
+        if self.code.n_pieces == 1:
+            return np.diff(self.code.encoding.indptr).astype(float).tolist()
         return [float(len(self.code.tasks_of_message(row))) for row in range(self.code.n_messages)]
 
     @cached_property
@@ -171,9 +195,14 @@ def reassigned(
     positions, columns = linear_sum_assignment(cost)
     worker_ids = [workers[column] for column in columns.tolist()]
     moved: list[int] = np.flatnonzero(cost[positions, columns]).tolist()
-    kept = [
+    kept: list[Program] = [
         program if position in moved else owned[worker]
         for position, (program, worker) in enumerate(zip(programs, worker_ids, strict=True))
     ]
+    staying = [program for position, program in enumerate(kept) if position not in moved]
+    used = {spec.message for program in staying for spec in program.message_specs}
+    free = (number for number in itertools.count() if number not in used)  # no two messages have the same number
+    for position in moved:
+        kept[position] = programs[position].renumbered([next(free) for _ in programs[position].message_specs])
     after = Assignment(scheme, kept, layout, worker_ids, before.generation + 1, other)
     return after.with_other_messages() if before.by_task and other is not None else after, moved

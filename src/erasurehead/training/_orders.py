@@ -11,10 +11,11 @@ from erasurehead._internal.arrays import shortened
 from erasurehead._internal.late_work import LateWork
 from erasurehead._internal.resumable import Resumable
 from erasurehead.engines import Order
-from erasurehead.engines._base import BY_TASK, UNTIL_NEWER
+from erasurehead.engines._base import BY_TASK, TURNS, UNTIL_NEWER
 from erasurehead.optimizers._order_kinds import work_of
 from erasurehead.training._callbacks import StepLog
 from erasurehead.training._rows import ArrivalRow
+from erasurehead.training._turns import TurnChoice
 from erasurehead.training._workers import WorkerPool
 
 _SUM, _TASK = 1.0, 0.0  # kinds of messages: by how many times the work of a sum they are; those of single tasks
@@ -36,18 +37,20 @@ class OrderBook(Resumable):
         pool: the workers.
         log: it knows when training began, from when orders are dated.
         chooses: whether workers are asked for a message per task where that pays, if they can send one.
+        turns: whether messages of one task each are asked for in the order that pays.
 
     Attributes:
         round: the number of the next round.
     """
 
-    checkpointed = ("round", "_choice")
+    checkpointed = ("round", "_choice", "_turns")
 
-    def __init__(self, pool: WorkerPool, log: StepLog, chooses: bool) -> None:
+    def __init__(self, pool: WorkerPool, log: StepLog, chooses: bool, turns: bool = False) -> None:
         self.round = 0
         self._pool, self._log = pool, log
         scheme, splits = pool.assignment.scheme, pool.assignment.other is not None
         self._choice = MessageChoice(scheme.code.load, pool.engine.late, splits) if chooses else None
+        self._turns = TurnChoice() if turns else None
 
     def next(self, asked: Order) -> Order:
         """Return an order as it is submitted in the next round.
@@ -58,10 +61,11 @@ class OrderBook(Resumable):
         assignment, number = self._pool.assignment, self.round
         self.round += 1
         marks = [BY_TASK] * assignment.by_task + [UNTIL_NEWER] * assignment.scheme.until_newer
+        turns = {TURNS: assignment.places} if assignment.turns else {}
         return replace(
             asked,
             points=tuple(shortened(point, assignment.layout.dtype) for point in asked.points),
-            note={**asked.note, **dict.fromkeys(marks, True)},
+            note={**asked.note, **dict.fromkeys(marks, True), **turns},
             round=number,
             generation=assignment.generation,
             posted=self._pool.engine.now() - (self._log.origin or 0.0),
@@ -82,10 +86,19 @@ class OrderBook(Resumable):
         if self._choice is not None:
             self._choice.learn(order, arrivals)
             self._pool.ask_by_task(self._choice.by_task)
+        if self._turns is not None:
+            pool = self._pool
+            pool.ask_in_turns(self._turns.learn(arrivals, pool.assignment, pool.able()))
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state` returned; other entries are ignored."""
-        super().restore(state if self._choice is not None else {**state, "choice": None})
+        kept = {"choice": self._choice, "turns": self._turns}
+        super().restore({**state, **{name: None for name, chooser in kept.items() if chooser is None}})
+
+
+def decided(order: Order) -> dict[str, Any]:
+    """Return what a step's row says of the messages that were asked for; nothing of sums in their usual order."""
+    return {name: True for name in (BY_TASK, TURNS) if order.note.get(name, False)}
 
 
 @final

@@ -23,7 +23,7 @@ from erasurehead._internal.arrays import Array, IntArray
 from erasurehead._internal.partition import split_samples
 from erasurehead.decoding._layout import Layout
 from erasurehead.engines import MessageSpec, Order, Program
-from erasurehead.engines._base import BY_TASK
+from erasurehead.engines._base import BY_TASK, TURNS
 from erasurehead.optimizers._order_kinds import NEWTON, asks_curvature, block_of, models_of, sections, work_of
 from erasurehead.problems import Problem, Shard
 
@@ -134,7 +134,10 @@ class CodedProgram(Program):
 
     def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
         n_pieces = len(self.sums[0].coefficients) if self.sums else 1
-        return [as_asked(one, order, n_pieces) for one in self.sent(bool(order.note.get(BY_TASK, False)))[len(done) :]]
+        specs, turns = self.sent(bool(order.note.get(BY_TASK, False))), order.note.get(TURNS)
+        if turns:
+            specs = sorted(specs, key=lambda one: turns[one.message])
+        return [as_asked(one, order, n_pieces) for one in specs[len(done) :]]
 
     def take(self, order: Order) -> Any:
         local = [[shard.take(point) for shard in self.shards] for point in order.points]

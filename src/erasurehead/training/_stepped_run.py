@@ -15,7 +15,7 @@ from erasurehead._internal.partition import split_samples
 from erasurehead._internal.resumable import from_plain
 from erasurehead.decoding._layout import Layout
 from erasurehead.engines import Engine, Order
-from erasurehead.engines._base import BY_TASK, PRECISE
+from erasurehead.engines._base import PRECISE
 from erasurehead.faults import FaultPolicy
 from erasurehead.optimizers import Optimizer
 from erasurehead.optimizers._base import Early
@@ -25,7 +25,7 @@ from erasurehead.problems import Problem
 from erasurehead.schemes import Scheme
 from erasurehead.training._assignment import Assignment
 from erasurehead.training._callbacks import Callback
-from erasurehead.training._orders import OrderBook
+from erasurehead.training._orders import OrderBook, decided
 from erasurehead.training._programs import CodedProgram, Shards, build_programs, with_tasks
 from erasurehead.training._round import RoundRunner
 from erasurehead.training._round_state import RoundResult
@@ -73,7 +73,7 @@ class WorkerOracle(Oracle[WorkersAnswered, StepRow]):
         n_tasks = pool.assignment.code.n_tasks
         self.samples = split_samples(problem.n_samples, n_tasks)
         self.rounds = RoundRunner(pool, callbacks, [problem.weight(samples) for samples in self.samples])
-        self.orders = OrderBook(pool, self.rounds.log, chooses=bool(early))
+        self.orders = OrderBook(pool, self.rounds.log, chooses=bool(early), turns=pool.assignment.scheme.turns)
         self._problem = problem
         self._pool = pool
         self._log = self.rounds.log
@@ -127,7 +127,7 @@ class WorkerOracle(Oracle[WorkersAnswered, StepRow]):
             loss=None if result.overflowed else answer.value,
             gradient_norm=None if slope is None else math.sqrt(squared_norm(slope)),
             rejected=optimizer.rejected,
-            decision={**optimizer.decision, **({BY_TASK: True} if order.note.get(BY_TASK, False) else {})},
+            decision={**optimizer.decision, **decided(order)},
             dead=sorted(self._pool.dead),
             neglected=neglected,
             notices=self._log.take_notices(),

@@ -264,6 +264,11 @@ class WorkerPool(Resumable):
         if by_task != self.assignment.by_task:
             self.assignment = self.assignment.with_other_messages()
 
+    def ask_in_turns(self, turns: Sequence[Sequence[int]]) -> None:
+        """Ask workers for their messages in another order from the next round on: see `Assignment.turns`."""
+        if turns != self.assignment.turns:
+            self.assignment = self.assignment.in_turns(turns)
+
     # --- resizing the code -----------------------------------------------------------------------------------------
 
     @property
@@ -370,6 +375,7 @@ class WorkerPool(Resumable):
             "generation": assignment.generation,
             "held": self._held,
             "by_task": assignment.by_task,
+            "turns": [list(own) for own in assignment.turns],
             "messages": [[spec.message for spec in program.message_specs] for program in assignment.programs],
         }
 
@@ -392,6 +398,7 @@ class WorkerPool(Resumable):
             ]
             self.assignment = Assignment(scheme, named, layout, worker_ids, other=other)
         self.ask_by_task(bool(state["by_task"]))
+        self.ask_in_turns(state.get("turns", ()))
         self.assignment = replace(self.assignment, generation=int(state["generation"]))
         living = state if running else {**super().state(), "deaths": state["deaths"], "wanted": state["wanted"]}
         super().restore(living)
