@@ -9,15 +9,14 @@ import contextlib
 import os
 import secrets
 import socket
-import subprocess
 import sys
 import tempfile
 from collections.abc import Generator
 from importlib import import_module
 from typing import Any
 
+from erasurehead._internal.cleanup_process import cleanup
 from erasurehead._internal.resources import usable_cores
-from erasurehead.engines._ray import cleanup_process
 from erasurehead.engines._ray.quirks import no_monitors, quiet, sigterm_kept
 from erasurehead.errors import EngineError, MissingExtra, invalid
 
@@ -234,15 +233,8 @@ def _folder() -> Generator[str]:
     """
     base = tempfile.gettempdir()
     outer = tempfile.mkdtemp(prefix="eh-ray-", dir=base if len(os.fsencode(base)) <= _LONGEST else "/tmp")
-    # A session of its own: Ctrl-C, which goes to the whole terminal, is not meant for it.
-    command = [sys.executable, "-I", "-S", cleanup_process.__file__, outer]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process:
-        assert process.stdin is not None
-        try:
-            yield os.path.join(outer, _INNER)
-        finally:
-            process.stdin.close()
-            process.wait()
+    with cleanup("holders", outer, [outer]):
+        yield os.path.join(outer, _INNER)
 
 
 @contextlib.contextmanager
