@@ -11,9 +11,22 @@ from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes import GradientCode
 from erasurehead.decoding import Decoder, make_decoder
 from erasurehead.decoding._base import Decoding, as_messages
-from erasurehead.errors import NotLocated, check_count, invalid
+from erasurehead.errors import Unreachable, check_count, invalid
 from erasurehead.faults._byzantine.examination import NOT_FINITE
 from erasurehead.faults._byzantine.verifier import Verifier
+
+
+class NotLocated(Unreachable):
+    """Messages contradict each other, and which of the workers lie cannot be determined.
+
+    Attributes:
+        guilty: workers that certainly lie.
+        suspected: workers that may lie.
+    """
+
+    def __init__(self, text: str, guilty: Iterable[int] = (), suspected: Iterable[int] = ()) -> None:
+        super().__init__(text)
+        self.guilty, self.suspected = tuple(guilty), tuple(suspected)
 
 
 @dataclass(frozen=True, eq=False)

@@ -133,19 +133,6 @@ class Unreachable(ErasureHeadError, RuntimeError):
     """The wait rule can no longer be met: too many workers have died, or their messages were refused."""
 
 
-class NotLocated(Unreachable):
-    """Messages contradict each other, and which of the workers lie cannot be determined.
-
-    Attributes:
-        guilty: workers that certainly lie.
-        suspected: workers that may lie.
-    """
-
-    def __init__(self, text: str, guilty: Iterable[int] = (), suspected: Iterable[int] = ()) -> None:
-        super().__init__(text)
-        self.guilty, self.suspected = tuple(guilty), tuple(suspected)
-
-
 class Diverged(ErasureHeadError, ArithmeticError):
     """The gradient estimate is not finite, and no single worker is to blame: the step size is probably too large."""
 

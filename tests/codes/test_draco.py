@@ -10,8 +10,8 @@ import pytest
 from erasurehead.codes import GradientCode
 from erasurehead.codes._draco import draco_cyclic, draco_repetition
 from erasurehead.errors import InvalidArgument
-from erasurehead.faults._byzantine import inspect
 
+from ..inspecting import inspect
 from .oracles import worst_residual
 
 

@@ -10,8 +10,9 @@ import pytest
 from erasurehead import codes
 from erasurehead.decoding._inspection import Fingerprints
 from erasurehead.decoding._parity_checks import fourier_checks
-from erasurehead.errors import InvalidArgument, NotLocated, Unreachable
-from erasurehead.faults._byzantine import inspect
+from erasurehead.errors import InvalidArgument, Unreachable
+
+from ..inspecting import NotLocated, inspect
 
 DRACO = codes.build("draco_cyclic", n_workers=9, corrupted=2)
 REPEATED = codes.build("draco_repetition", n_workers=15, corrupted=2)

@@ -11,11 +11,10 @@ from hypothesis import given, settings, strategies as st
 
 from erasurehead import codes
 from erasurehead.codes import GradientCode
-from erasurehead.errors import NotLocated
 from erasurehead.faults import Verifier
-from erasurehead.faults._byzantine import Inspection, inspect
 
 from ..arrays import Array
+from ..inspecting import Inspection, NotLocated, inspect
 
 LENGTH = 40
 CODES: dict[str, tuple[str, dict[str, int], int]] = {  # the code, and how many may lie

@@ -2,18 +2,15 @@
 
 from erasurehead.faults._byzantine.comparable import check_comparable
 from erasurehead.faults._byzantine.examination import NOT_FINITE, Examination, Remark, Undecided, unusable
-from erasurehead.faults._byzantine.inspecting import Inspection, inspect
 from erasurehead.faults._byzantine.verifier import VerificationCost, Verifier
 
 __all__ = [
     "NOT_FINITE",
     "Examination",
-    "Inspection",
     "Remark",
     "Undecided",
     "VerificationCost",
     "Verifier",
     "check_comparable",
-    "inspect",
     "unusable",
 ]
