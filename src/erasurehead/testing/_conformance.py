@@ -42,8 +42,7 @@ class EngineConformance(EngineSuite):
     """Conformance tests of `Engine`. Each test makes and closes an engine of its own."""
 
     def test_every_worker_answers_every_order_once_and_correctly(self) -> None:
-        with self.make() as engine:
-            start(engine, [Echo(worker, (worker,)) for worker in range(4)])
+        with self.echoes(4) as engine:
             for number in range(5):
                 begin = engine.now()
                 engine.submit(order(number))
@@ -59,8 +58,7 @@ class EngineConformance(EngineSuite):
     def test_workers_arrive_in_the_order_of_their_delays(self, pace: float) -> None:
         grid = pace * GRID
         delays = Timetable({(0, 0, 0): 3 * grid, (1, 0, 0): 1 * grid, (2, 0, 0): 2 * grid})
-        with self.make(delays) as engine:
-            start(engine, [Echo(worker, (worker,)) for worker in range(3)])
+        with self.echoes(3, delays) as engine:
             begin = engine.now()
             engine.submit(order(0))
             events = arrivals(engine, 3)
@@ -103,8 +101,7 @@ class EngineConformance(EngineSuite):
     def test_drop_abandons_work_beyond_the_age_limit(self, pace: float) -> None:
         grid = pace * GRID
         delays = Timetable({(0, 0, 0): 9 * grid, **{(1, step, 0): grid for step in range(4)}})
-        with self.make(delays, "drop(1)") as engine:
-            start(engine, [Echo(0, (0,)), Echo(1, (1,))])
+        with self.echoes(2, delays, "drop(1)") as engine:
             begin = engine.now()
             for number in range(3):  # the third is two rounds newer than the work of worker 0
                 engine.submit(order(number))
@@ -119,8 +116,7 @@ class EngineConformance(EngineSuite):
     def test_drop_finishes_work_up_to_the_age_limit(self, pace: float) -> None:
         grid = pace * GRID
         delays = Timetable({(0, 0, 0): 8 * grid, **{(1, step, 0): grid for step in range(4)}})
-        with self.make(delays, "drop(2)") as engine:
-            start(engine, [Echo(0, (0,)), Echo(1, (1,))])
+        with self.echoes(2, delays, "drop(2)") as engine:
             for number in range(3):
                 engine.submit(order(number))
                 assert [event.worker for event in arrivals(engine, 1)] == [1]
@@ -130,8 +126,7 @@ class EngineConformance(EngineSuite):
     @at_some_pace
     def test_preempt_drops_late_work(self, pace: float) -> None:
         grid = pace * GRID
-        with self.make(Timetable({(0, 0, 0): 9 * grid, (1, 0, 0): 3 * grid}), "preempt") as engine:
-            start(engine, [Echo(0, (0,)), Echo(1, (1,))])
+        with self.echoes(2, Timetable({(0, 0, 0): 9 * grid, (1, 0, 0): 3 * grid}), "preempt") as engine:
             engine.submit(order(0))
             assert [event.worker for event in arrivals(engine, 1)] == [1]
             engine.submit(order(1))
@@ -141,8 +136,7 @@ class EngineConformance(EngineSuite):
     @at_some_pace
     def test_carry_finishes_late_work_then_takes_the_newest_order(self, pace: float) -> None:
         grid = pace * GRID
-        with self.make(Timetable({(0, 0, 0): 8 * grid, (1, 0, 0): 3 * grid}), "carry") as engine:
-            start(engine, [Echo(0, (0,)), Echo(1, (1,))])
+        with self.echoes(2, Timetable({(0, 0, 0): 8 * grid, (1, 0, 0): 3 * grid}), "carry") as engine:
             begin = engine.now()
             for number in range(4):
                 engine.submit(order(number))
@@ -159,8 +153,7 @@ class EngineConformance(EngineSuite):
         slow = Timetable(
             {(0, 1, 0): 4 * grid, (1, 7, 0): 4 * grid}
         )  # by the second at which the order was posted, and not by the step
-        with self.make(AlongClock(slow, every=1.0)) as engine:
-            start(engine, [Echo(0, (0,)), Echo(1, (1,))])
+        with self.echoes(2, AlongClock(slow, every=1.0)) as engine:
             for number, posted, first in ((0, 1.5, 1), (1, 7.0, 0), (2, 1.0, 1)):
                 engine.submit(Order(7 - number, (np.full(3, float(number)),), round=number, posted=posted))
                 assert [event.worker for event in arrivals(engine, 2)] == [first, 1 - first]
@@ -203,8 +196,7 @@ class EngineConformance(EngineSuite):
     @at_some_pace
     def test_waiting_times_out(self, pace: float) -> None:
         grid = pace * GRID
-        with self.make(Timetable({(0, 0, 0): 3 * grid})) as engine:
-            start(engine, [Echo(0, (0,))])
+        with self.echoes(1, Timetable({(0, 0, 0): 3 * grid})) as engine:
             engine.submit(order(0))
             until = engine.now() + grid
             assert engine.next_event(until) is None
@@ -212,8 +204,7 @@ class EngineConformance(EngineSuite):
             assert arrivals(engine, 1)[0].worker == 0
 
     def test_vectors_last_until_they_are_released_or_the_next_round(self) -> None:
-        with self.make() as engine:
-            start(engine, [Echo(worker, (worker,)) for worker in range(2)])
+        with self.echoes(2) as engine:
             engine.submit(order(0))
             first, second = arrivals(engine, 2)
             engine.release(first)
@@ -225,8 +216,7 @@ class EngineConformance(EngineSuite):
                 second.read()
 
     def test_late_messages_can_be_read_and_need_not_be_released(self) -> None:
-        with self.make(late="carry") as engine:
-            start(engine, [Echo(worker, (worker,)) for worker in range(4)])
+        with self.echoes(4, late="carry") as engine:
             last = 0
             for number in range(30):
                 engine.submit(order(number))
@@ -241,8 +231,7 @@ class EngineConformance(EngineSuite):
                 assert event.read().tolist() == [event.step, event.worker, event.worker, event.order_round]
 
     def test_the_current_round_may_be_sent_to_one_more_worker(self) -> None:
-        with self.make() as engine:
-            start(engine, [Echo(worker, (worker,)) for worker in range(3)])
+        with self.echoes(3) as engine:
             engine.submit(order(0), [0, 2])
             events = arrivals(engine, 2)
             assert {event.worker for event in events} == {0, 2}
@@ -274,8 +263,7 @@ class EngineConformance(EngineSuite):
     @pytest.mark.parametrize("late", ["preempt", "carry"])
     def test_a_delay_that_cannot_be_drawn_costs_its_messages_and_nothing_else(self, late: LateWork) -> None:
         delays = Raising(worker=1, steps=frozenset(range(4)))
-        with self.make(delays, late) as engine:  # more rounds than a worker has slots for messages
-            start(engine, [Echo(worker, (worker,)) for worker in range(2)])
+        with self.echoes(2, delays, late) as engine:  # more rounds than a worker has slots for messages
             for number in range(6):
                 engine.submit(order(number))
                 events = by_worker(take(engine, 2))
@@ -300,8 +288,7 @@ class EngineConformance(EngineSuite):
             assert [event.spec.message for event in arrivals(engine, 2)] == [7, 5]
 
     def test_delays_for_fewer_workers_than_there_are_silence_only_those_beyond(self) -> None:
-        with self.make(Fixed(((0.0, 0.0),) * 3)) as engine:
-            start(engine, [Echo(worker, (worker,)) for worker in range(3)])
+        with self.echoes(3, Fixed(((0.0, 0.0),) * 3)) as engine:
             for number in range(3):
                 engine.submit(order(number))
                 events = by_worker(take(engine, 3))
@@ -317,8 +304,7 @@ class EngineConformance(EngineSuite):
     @pytest.mark.parametrize("others", [2, 3])
     def test_a_newest_order_is_never_lost_to_newer_ones_that_went_to_others(self, others: int) -> None:
         # While worker 0 sits out a delay, all the room that engines have for orders is used for worker 1's.
-        with self.make(Timetable({(0, 0, 0): 3 * GRID}), "carry") as engine:
-            start(engine, [Echo(worker, (worker,)) for worker in range(2)])
+        with self.echoes(2, Timetable({(0, 0, 0): 3 * GRID}), "carry") as engine:
             engine.submit(order(0))
             answers = [_worker_and_round(event) for event in arrivals(engine, 1)]
             engine.submit(order(1), [0])
@@ -425,16 +411,14 @@ class EngineConformance(EngineSuite):
                 assert joined.host == host
 
     def test_a_removed_worker_gets_no_more_orders(self) -> None:
-        with self.make() as engine:
-            start(engine, [Echo(worker, (worker,)) for worker in range(2)])
+        with self.echoes(2) as engine:
             engine.assign(0, None)
             engine.submit(order(0))
             assert arrivals(engine, 1)[0].worker == 1
             assert engine.next_event(engine.now() + GRID) is None
 
     def test_unanswered_orders_do_not_block_the_coordinator(self) -> None:
-        with self.make(Timetable({(0, 0, 0): 3 * GRID}), "carry") as engine:
-            start(engine, [Echo(0, (0,))])
+        with self.echoes(1, Timetable({(0, 0, 0): 3 * GRID}), "carry") as engine:
             for number in range(2_000):
                 engine.submit(order(number))
             newest = -1

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Delays
 from erasurehead.engines import Arrived, Engine, Event, Joined, Order, Program
 from erasurehead.engines._base import Offered
+from erasurehead.testing._programs import Echo
 
 PATIENCE = 300.0
 """Seconds of waiting after which a test counts as hung, even on a slow and busy machine."""
@@ -27,6 +29,13 @@ class EngineSuite:
             delays: its injected delays; None for none.
             late: what late workers do.
         """
+
+    @contextmanager
+    def echoes(self, workers: int, delays: Delays | None = None, late: LateWork = "preempt") -> Generator[Engine]:
+        """Make an engine on which so many workers run an `Echo` each; it is closed at the end."""
+        with self.make(delays, late) as engine:
+            start(engine, [Echo(worker, (worker,)) for worker in range(workers)])
+            yield engine
 
 
 def start(engine: Engine, programs: Sequence[Program]) -> None:

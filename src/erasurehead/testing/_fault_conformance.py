@@ -6,7 +6,7 @@ import pytest
 
 from erasurehead.engines import Died, Engine, FaultInjection, Joined
 from erasurehead.errors import EngineError
-from erasurehead.testing._driving import EngineSuite, arrivals, order, start, take
+from erasurehead.testing._driving import EngineSuite, arrivals, order, take
 from erasurehead.testing._pacing import GRID, at_some_pace
 from erasurehead.testing._programs import Echo, Timetable
 
@@ -22,8 +22,7 @@ class FaultInjectionConformance(EngineSuite):
     detection_seconds = 1.0
 
     def test_a_death_is_detected_within_a_second(self) -> None:
-        with self.make(Timetable({(0, 0, 0): 1e6})) as engine:
-            start(engine, [Echo(worker, (worker,)) for worker in range(3)])
+        with self.echoes(3, Timetable({(0, 0, 0): 1e6})) as engine:
             engine.submit(order(0))
             begin = engine.now()
             fault_injection(engine).kill(0)
@@ -35,8 +34,7 @@ class FaultInjectionConformance(EngineSuite):
 
     @at_some_pace
     def test_a_replacement_joins_and_takes_the_current_order(self, pace: float) -> None:
-        with self.make(Timetable({(0, 0, 0): 20 * pace * GRID})) as engine:
-            start(engine, [Echo(worker, (worker,)) for worker in range(2)])
+        with self.echoes(2, Timetable({(0, 0, 0): 20 * pace * GRID})) as engine:
             engine.submit(order(0))
             (survivor,) = arrivals(engine, 1)
             fault_injection(engine).kill(0)
@@ -52,8 +50,7 @@ class FaultInjectionConformance(EngineSuite):
             assert survivor.read()[1] == 1
 
     def test_a_paused_worker_is_silent_and_then_takes_the_newest_order(self) -> None:
-        with self.make() as engine:
-            start(engine, [Echo(worker, (worker,)) for worker in range(2)])
+        with self.echoes(2) as engine:
             fault_injection(engine).pause(0)
             for number in range(3):
                 engine.submit(order(number))
@@ -65,8 +62,7 @@ class FaultInjectionConformance(EngineSuite):
             assert answer.read().tolist() == [2, 0, 0, 2]
 
     def test_a_worker_that_hangs_can_be_replaced(self) -> None:
-        with self.make() as engine:
-            start(engine, [Echo(worker, (worker,)) for worker in range(2)])
+        with self.echoes(2) as engine:
             fault_injection(engine).pause(0)
             engine.submit(order(0))
             assert [event.worker for event in arrivals(engine, 1)] == [1]
@@ -79,8 +75,7 @@ class FaultInjectionConformance(EngineSuite):
             assert answer.read()[1] == 9
 
     def test_waiting_without_any_workers_is_an_error(self) -> None:
-        with self.make() as engine:
-            start(engine, [Echo(0, (0,))])
+        with self.echoes(1) as engine:
             fault_injection(engine).kill(0)
             assert isinstance(take(engine, 1)[0], Died)
             engine.submit(order(0))
