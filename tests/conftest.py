@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from erasurehead.drills import _cleanup_process as cleanup_process
+from erasurehead._internal import cleanup_process
 
 from .bounded import PATIENCE
 from .leftovers import left_since, unclaimed
@@ -135,7 +135,7 @@ def nothing_is_left_in_shared_memory_by_all_tests() -> Generator[None]:
 def what_tests_start_ends_with_them() -> Generator[None]:
     """Kill every process that tests have started and that outlives them, also if the tests themselves are killed."""
     mark = secrets.token_hex(8)
-    command = [sys.executable, "-I", "-S", cleanup_process.__file__, mark]
+    command = [sys.executable, "-I", "-S", cleanup_process.__file__, "marked", mark]
     with (
         subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process,
         pytest.MonkeyPatch.context() as patch,

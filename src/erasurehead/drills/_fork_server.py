@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Generator
 from pathlib import Path
 
-from erasurehead.drills._cleanup_process import MARK
+from erasurehead._internal.cleanup_process import MARK
 from erasurehead.drills._coordinator import RUN_FILE
 from erasurehead.drills._life import main as run_life
 from erasurehead.drills._supervisor import GRACE, CommandResult, kill_leftovers, running, tail_of

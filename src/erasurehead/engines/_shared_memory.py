@@ -55,6 +55,24 @@ class Address:
         return fd
 
 
+def handle_of(fd: int) -> Any:
+    """Return what another process finds an open file by: one that is being started is handed it, others look for it.
+
+    Raises:
+        OSError: if others cannot find it.
+    """
+    if get_spawning_popen() is not None:
+        return reduction.DupFd(fd)
+    if fd < 0 or not os.path.exists(f"/proc/{os.getpid()}/fd/{fd}"):
+        raise OSError(errno.EBADF, "this file cannot be found by other processes")
+    return Address.of(fd)
+
+
+def found(handle: Any, flags: int = os.O_RDWR) -> int:
+    """Return a descriptor of a file by what `handle_of` returned; the flags are for one that is looked for."""
+    return handle.open(flags) if isinstance(handle, Address) else handle.detach()
+
+
 class SharedBlock:
     """A piece of shared memory that belongs to its file descriptor, not to a name.
 
@@ -76,15 +94,11 @@ class SharedBlock:
             raise NoRoom(f"cannot get {self.size / 1e6:.1f} MB of shared memory: {error.strerror}.") from error
 
     def __getstate__(self) -> tuple[Any, int]:
-        if get_spawning_popen() is not None:
-            return reduction.DupFd(self._fd), self.size
-        if self._fd < 0 or not os.path.exists(f"/proc/{os.getpid()}/fd/{self._fd}"):
-            raise OSError(errno.EBADF, "this memory cannot be found by other processes")
-        return Address.of(self._fd), self.size
+        return handle_of(self._fd), self.size
 
     def __setstate__(self, state: tuple[Any, int]) -> None:
         handle, self.size = state
-        self._fd = handle.open() if isinstance(handle, Address) else handle.detach()
+        self._fd = found(handle)
         self._map = mmap.mmap(self._fd, self.size)
         if isinstance(handle, Address):  # nobody finds it here, and a process may be sent many
             self.close()

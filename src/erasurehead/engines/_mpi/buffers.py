@@ -5,27 +5,14 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from erasurehead.engines._base import MessageSpec, NoRoom, Program
-from erasurehead.engines._buffers import MessageSlots, OrderBuffer, OrderBuffers
+from erasurehead.engines._buffers import MessageSlots, OrderBuffers
 from erasurehead.engines._mpi.command_channel import CommandChannel
 from erasurehead.engines._mpi.transport import HEAD, Frame, Sending, new_frame, vector_in, whole, write_head
+from erasurehead.engines._way import Shared
 from erasurehead.engines._worker_loop import Room
-
-
-@dataclass(frozen=True, eq=False)
-class Shared:
-    """What both see.
-
-    Attributes:
-        order_buffer: where orders are put up, for all ranks beside the coordinator.
-        slots: where this rank writes its messages.
-    """
-
-    order_buffer: OrderBuffer
-    slots: MessageSlots
 
 
 def share(buffers: OrderBuffers, program: Program) -> Shared | None:

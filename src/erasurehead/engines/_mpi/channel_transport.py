@@ -5,9 +5,10 @@ from __future__ import annotations
 from erasurehead.engines._base import MessageSpec, Order, Program
 from erasurehead.engines._buffers import OrderReader
 from erasurehead.engines._encoded_order import read_order
-from erasurehead.engines._mpi.buffers import FrameSendBuffers, SendBuffers, Shared, SlotBuffers
+from erasurehead.engines._mpi.buffers import FrameSendBuffers, SendBuffers, SlotBuffers
 from erasurehead.engines._mpi.command_channel import CommandChannel, Recalled
 from erasurehead.engines._mpi.transport import Frame, Gone, Tag, read_head
+from erasurehead.engines._way import Shared
 from erasurehead.engines._worker_loop import Answer, OutgoingMessage, Room, Transport
 
 

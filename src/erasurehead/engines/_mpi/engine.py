@@ -24,11 +24,11 @@ from erasurehead.engines._base import (
     Order,
     Program,
 )
-from erasurehead.engines._buffers import MessageSlots, OrderBuffer, OrderBuffers
+from erasurehead.engines._buffers import OrderBuffers
 from erasurehead.engines._encoded_order import EncodedOrder, encode_order
 from erasurehead.engines._leases import BufferLease
 from erasurehead.engines._mpi.backoff import ALERT, BUSY, Backoff
-from erasurehead.engines._mpi.buffers import Shared, settled, share
+from erasurehead.engines._mpi.buffers import settled, share
 from erasurehead.engines._mpi.peer_channels import RankChannels
 from erasurehead.engines._mpi.rank_directory import Rank, RankDirectory, RankReport, directory_of
 from erasurehead.engines._mpi.rendezvous import check_place
@@ -38,6 +38,7 @@ from erasurehead.engines._outside import OutsideEngine
 from erasurehead.engines._packed_program import pack
 from erasurehead.engines._peer_channels import PeerChannels, PeerMessaging
 from erasurehead.engines._shared_memory import offer
+from erasurehead.engines._way import Shared
 from erasurehead.errors import EngineError
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class _Worker:
     last_words: str = ""
 
 
-class MPIEngine(OutsideEngine, PeerMessaging):
+class MPIEngine(OutsideEngine[_Worker, _Submitted], PeerMessaging):
     """Workers as ranks of an MPI job; rank 0 is the coordinator.
 
     It is made on rank 0, while every other rank runs `serve`. A worker takes any idle rank; ranks beyond the number of
@@ -127,11 +128,9 @@ class MPIEngine(OutsideEngine, PeerMessaging):
         self._comm = world(comm, start)
         check_place(self._comm)
         self._opened: RankDirectory | None = None
-        self._workers: dict[int, _Worker] = {}
         self._by_rank: dict[int, int] = {}
         self._order_buffers = OrderBuffers()
         self._backoff = Backoff(ALERT)
-        self._order: tuple[Order, _Submitted] | None = None
 
     @property
     def _directory(self) -> RankDirectory:
@@ -194,20 +193,16 @@ class MPIEngine(OutsideEngine, PeerMessaging):
             "none is idle; start the job with one rank more than there are workers, or use fewer workers."
         )
 
-    def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
-        self._check_open()
-        self._enter_round(order)
-        if self._order is None or self._order[0] is not order:
-            self._order = order, _Submitted(order)
-        submitted = self._order[1]
-        asked = list(self._workers if workers is None else workers)
-        chosen = {worker: self._workers[worker] for worker in asked if worker in self._workers}
-        others = [state for worker, state in self._workers.items() if worker not in chosen]
+    def _encoded(self, order: Order) -> _Submitted:
+        return _Submitted(order)
+
+    def _send(self, sent: _Submitted, chosen: Mapping[int, _Worker], others: Iterable[_Worker]) -> None:
+        rest = [state.shared for state in others if state.shared is not None]
         for state in chosen.values():
-            if order.round > state.newest:
-                if state.shared is not None and not (buffer := state.shared.order_buffer).holds(order.round):
-                    buffer.write(submitted.encoded, _reading(buffer, others))
-                state.newest, state.waiting = order.round, submitted
+            if sent.encoded.round > state.newest:
+                if state.shared is not None:
+                    state.shared.put_up(sent.encoded, rest)
+                state.newest, state.waiting = sent.encoded.round, sent
                 self._push(state)
 
     def _push(self, state: _Worker) -> None:
@@ -232,21 +227,17 @@ class MPIEngine(OutsideEngine, PeerMessaging):
             state.noticed = reasons
 
     def next_event(self, until: float | None = None) -> Event | None:
-        directory = self._directory
-        while True:
-            for report in directory.reports():
-                self._backoff.reset()
-                self._take(report)
-            if self._events:
-                return self._take_event(brief=True)
-            if until is None and not self._workers:
-                raise EngineError("no worker can still answer: none is alive.")
-            left = None if until is None else until - time.monotonic()
-            if left is not None and left <= 0:
-                return None
-            self._leases.before_waiting()
-            longest = BUSY if directory.receiving else None
-            self._backoff.sleep(left if longest is None else longest if left is None else min(left, longest))
+        self._look()
+        return super().next_event(until)
+
+    def _gather(self, seconds: float) -> None:
+        self._backoff.sleep(min(seconds, BUSY) if self._directory.receiving else seconds)
+        self._look()
+
+    def _look(self) -> None:
+        for report in self._directory.reports():
+            self._backoff.reset()
+            self._take(report)
 
     def _take(self, report: RankReport) -> None:
         worker = self._by_rank.get(report.rank.number)
@@ -284,7 +275,7 @@ class MPIEngine(OutsideEngine, PeerMessaging):
             lease = BufferLease(vector_in(frame, spec), partial(pool.give, frame))
         else:
             pool.give(frame)
-            lease = BufferLease(shared.slots.vector(spec, room), partial(shared.slots.free, spec.message, room))
+            lease = shared.lease(spec, room)
         begun = max(started + (report.rank.clock or 0.0), state.pushed.get(number, 0.0))
         self._events.append(Arrived(worker, spec, number, step, min(begun, now), now, lease.read, lease))
         if listens:
@@ -346,14 +337,7 @@ class MPIEngine(OutsideEngine, PeerMessaging):
         directory.wait_for("idle", _SHUTDOWN)
         for worker in list(self._workers):
             self._forget(worker)
-        self._leases.end_all()
+        self._let_go()
         self._order_buffers.close()
-        self._order = None
         directory.pool.clear()
         directory.taken = False
-        self._events.clear()
-
-
-def _reading(buffer: OrderBuffer, workers: Iterable[_Worker]) -> Iterable[MessageSlots]:
-    """Return the slots of those workers that get their orders through a buffer."""
-    return [one.shared.slots for one in workers if one.shared is not None and one.shared.order_buffer is buffer]

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import multiprocessing
 import os
-import pickle
 import resource
 import selectors
 import signal
@@ -14,18 +13,15 @@ import sys
 import time
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing import resource_tracker
-from multiprocessing.connection import Connection
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Delays
-from erasurehead.engines._base import Arrived, Died, Event, Failed, Joined, NoRoom, Order, Program
-from erasurehead.engines._buffers import MessageSlots, OrderBuffer, OrderBuffers
+from erasurehead.engines._base import Died, Event, Joined, NoRoom, Order, Program
+from erasurehead.engines._buffers import MessageSlots, OrderBuffers
 from erasurehead.engines._encoded_order import EncodedOrder, encode_order
-from erasurehead.engines._leases import BufferLease
 from erasurehead.engines._outside import OutsideEngine
 from erasurehead.engines._packed_program import ArrayCache, pack
 from erasurehead.engines._peer_channels import PeerChannels, PeerMessaging
@@ -34,15 +30,15 @@ from erasurehead.engines._processes.forking import WorkerProcess, check_may_star
 from erasurehead.engines._processes.limits import STARTING, reached, why_no_process
 from erasurehead.engines._processes.peer_channels import SharedChannels
 from erasurehead.engines._processes.safe_path import safe_path
-from erasurehead.engines._processes.worker import FRAME, ProgramInSharedMemory
+from erasurehead.engines._processes.worker import ProgramInSharedMemory
 from erasurehead.engines._shared_memory import SharedBlock, align
+from erasurehead.engines._way import Shared, Way
 from erasurehead.errors import EngineError
 
 _PRELOAD = "erasurehead.engines._processes.preload"
 _SHUTDOWN = 0.5  # seconds that workers are given to end by themselves when the engine is closed
 _KILLED = 5.0  # seconds after which it does not matter any more that a worker that was killed is not said to have ended
 _START_FILES = 8  # files that are open at once while a process is started
-_BLINK = 1.0  # seconds after which an unlimited wait checks whether any worker is left
 
 
 @dataclass(eq=False)
@@ -50,15 +46,11 @@ class _Process:
     """One worker process, seen from the coordinator."""
 
     process: WorkerProcess
-    order_buffer: OrderBuffer
-    slots: MessageSlots
-    wake: Connection
-    inlet: Connection
+    way: Way
     last_words: str = ""
-    unread: bytes = b""  # the beginning of an item that is not complete yet
 
 
-class ProcessEngine(OutsideEngine, PeerMessaging):
+class ProcessEngine(OutsideEngine[_Process, EncodedOrder], PeerMessaging):
     """Workers as processes of this machine.
 
     They are forked from a server that has imported what they need, so that thirty are ready in about a second. Models
@@ -87,11 +79,9 @@ class ProcessEngine(OutsideEngine, PeerMessaging):
         self._fewer = fewer
         self._context = multiprocessing.get_context("forkserver")
         self._selector = selectors.DefaultSelector()
-        self._workers: dict[int, _Process] = {}
         self._store = ArrayCache[SharedBlock]()
         self._order_buffers = OrderBuffers()
         self._assigned = False
-        self._order: tuple[Order, EncodedOrder] | None = None
         _raise_file_limit()
 
     def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
@@ -121,28 +111,24 @@ class ProcessEngine(OutsideEngine, PeerMessaging):
         )
 
     def _start(self, worker: int, program: Program) -> None:
-        with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:  # whatever fails, no file stays open
-            check_may_start()
-            order_buffer = self._order_buffers.of(program)
-            self._context.set_forkserver_preload([_PRELOAD, *program.preload])
+        check_may_start()
+        order_buffer = self._order_buffers.of(program)
+        self._context.set_forkserver_preload([_PRELOAD, *program.preload])
+        with contextlib.ExitStack() as ends:  # whatever fails, no file stays open
             slots = MessageSlots(program)
-            theirs.callback(slots.close)  # the worker has it now; our own view of it remains
-            wake_out, wake_in = self._context.Pipe(duplex=False)
-            theirs.enter_context(wake_out)
-            ours.enter_context(wake_in)
-            inlet, outlet = self._context.Pipe(duplex=False)
-            theirs.enter_context(outlet)
-            ours.enter_context(inlet)
-            args = (worker, self._share(program), order_buffer, slots, wake_out, outlet, self.late)
+            ends.callback(slots.close)
+            way = Way(Shared(order_buffer, slots))
+            ends.callback(way.close)
+            args = (worker, self._share(program), way.theirs, self.late)
             process = WorkerProcess(target=worker_process.main, args=args, daemon=True, name=f"worker-{worker}")
-            _check_file_limit(inlet.fileno())
+            _check_file_limit(way.inlet)
             with safe_path(), _without_main_module(), _sigint_blocked():
                 _start_process(process)
-            os.set_blocking(wake_in.fileno(), False)
-            self._selector.register(inlet, selectors.EVENT_READ, worker)
-            self._workers[worker] = _Process(process, order_buffer, slots, wake_in, inlet)
-            self._assigned = True
-            ours.pop_all()
+            ends.pop_all()
+        way.settle()
+        self._selector.register(way.inlet, selectors.EVENT_READ, worker)
+        self._workers[worker] = _Process(process, way)
+        self._assigned = True
 
     def _share(self, program: Program) -> ProgramInSharedMemory:
         """Put a program into shared memory; arrays that are already there are not written again."""
@@ -162,58 +148,26 @@ class ProcessEngine(OutsideEngine, PeerMessaging):
 
         return ProgramInSharedMemory(packed.head, tuple(spans), self._store.get(packed.arrays, write))
 
-    def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
-        self._check_open()
+    def _encoded(self, order: Order) -> EncodedOrder:
         if not self._assigned:
             raise EngineError("no worker has been assigned a program yet.")
-        self._enter_round(order)
-        if self._order is None or self._order[0] is not order:
-            self._order = order, encode_order(order)
-        encoded = self._order[1]
-        chosen = dict(self._workers) if workers is None else self._those(workers)
-        self._put_up(encoded, chosen)
+        return encode_order(order)
+
+    def _send(self, sent: EncodedOrder, chosen: Mapping[int, _Process], others: Iterable[_Process]) -> None:
+        rest = [state.way.shared for state in others]
         for state in chosen.values():
-            if not state.order_buffer.holds(order.round):
-                state.slots.keep(encoded)  # a newer order, to others, has overwritten it
-            state.slots.newest = order.round + 1
-            with contextlib.suppress(BlockingIOError, BrokenPipeError):  # full: it will wake anyway; broken: it died
-                os.write(state.wake.fileno(), b"!")
-
-    def _those(self, workers: Iterable[int]) -> dict[int, _Process]:
-        return {worker: self._workers[worker] for worker in workers if worker in self._workers}
-
-    def _put_up(self, order: EncodedOrder, chosen: Mapping[int, _Process]) -> None:
-        """Write an order where these workers find it."""
-        for buffer in {id(state.order_buffer): state.order_buffer for state in chosen.values()}.values():
-            buffer.write(
-                order,
-                (
-                    state.slots
-                    for worker, state in self._workers.items()
-                    if worker not in chosen and state.order_buffer is buffer
-                ),
-            )
+            state.way.post(sent, rest)
 
     def poll(self) -> Event | None:
         """Return the next event if there is one; never waits."""
         self._check_open()
         if not self._events:
-            for key, _ in self._selector.select(0):
-                self._receive(key.data)
-        return self._take_event(brief=True) if self._events else None
+            self._gather(0)
+        return self._take_event() if self._events else None
 
-    def next_event(self, until: float | None = None) -> Event | None:
-        self._check_open()
-        while not self._events:
-            if until is None and not self._workers:
-                raise EngineError("no worker can still answer: none is alive.")
-            remaining = _BLINK if until is None else until - time.monotonic()
-            if remaining <= 0:
-                return None
-            self._leases.before_waiting()
-            for key, _ in self._selector.select(min(remaining, _BLINK)):
-                self._receive(key.data)
-        return self._take_event(brief=True)
+    def _gather(self, seconds: float) -> None:
+        for key, _ in self._selector.select(seconds):
+            self._receive(key.data)
 
     def peer_channels(self, workers: int, length: int) -> PeerChannels:
         def pids() -> Mapping[int, int]:
@@ -239,50 +193,29 @@ class ProcessEngine(OutsideEngine, PeerMessaging):
     def close(self) -> None:
         self._closed = True
         for state in self._workers.values():
-            state.wake.close()  # the end of the file tells each of them to go
+            state.way.hang_up()  # the end of the file tells each of them to go
         deadline = time.monotonic() + _SHUTDOWN
         for worker in list(self._workers):
             self._remove(worker, deadline)
         for block in self._store.clear():
             block.close()
-        self._leases.end_all()
-        self._events.clear()
+        self._let_go()
         self._order_buffers.close()
-        self._order = None
         self._selector.close()
 
     def _receive(self, worker: int) -> None:
         """Read everything from a worker's pipe; end of file means that the worker is dead."""
-        state = self._workers[worker]
-        try:
-            data = os.read(state.inlet.fileno(), 65_536)
-        except OSError:
-            data = b""
-        if not data:
+        state, now = self._workers[worker], time.monotonic()
+        items = state.way.read()
+        if items is None:
             self._bury(worker, state)
-            return
-        data = state.unread + data
-        begin = 0
-        while len(data) >= (start := begin + FRAME) and len(data) >= (
-            end := start + int.from_bytes(data[begin:start], "little")
-        ):
-            self._take(worker, state, pickle.loads(data[start:end]))
-            begin = end
-        state.unread = data[begin:]
-
-    def _take(self, worker: int, state: _Process, item: tuple[Any, ...]) -> None:
-        now = time.monotonic()
-        if item[0] == "arrived":
-            _, order_round, step, message, told, side, started = item
-            spec = state.slots.spec(message) if told is None else told
-            lease = BufferLease(state.slots.vector(spec, side), partial(state.slots.free, message, side))
-            self._events.append(Arrived(worker, spec, order_round, step, started, now, lease.read, lease))
-        elif item[0] == "joined":
-            self._events.append(Joined(worker, item[1], now))
-        elif item[0] == "failed":
-            self._events.append(Failed(worker, item[1], item[2], now))
-        else:
-            state.last_words = item[1]
+        for item in items or ():
+            if item[0] == "joined":
+                self._events.append(Joined(worker, item[1], now))
+            elif item[0] == "broken":
+                state.last_words = item[1]
+            else:
+                self._events.append(state.way.event(worker, item, now))
 
     def _bury(self, worker: int, state: _Process) -> None:
         told = server_watch.join(state.process, _SHUTDOWN)
@@ -297,8 +230,8 @@ class ProcessEngine(OutsideEngine, PeerMessaging):
     def _remove(self, worker: int, until: float) -> None:
         """Give up a worker, which is killed if it has not ended until then."""
         state = self._workers.pop(worker)
-        self._selector.unregister(state.inlet)
-        state.wake.close()
+        self._selector.unregister(state.way.inlet)
+        state.way.hang_up()
         process = state.process
         process.join(max(0.0, until - time.monotonic()))
         if process.is_alive():
@@ -307,8 +240,7 @@ class ProcessEngine(OutsideEngine, PeerMessaging):
             process, max(0.0, until + _KILLED - time.monotonic())
         ):  # it has ended in any case, but its number is given back by its server
             process.close()
-        state.inlet.close()
-        state.slots.close()
+        state.way.close()
 
 
 def _start_process(process: WorkerProcess) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import socket
@@ -18,13 +19,13 @@ from erasurehead._internal.arrays import Array, dtype_of
 from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Delays
 from erasurehead.engines._base import MessageSpec, Order, Program, told
-from erasurehead.engines._buffers import MessageSlots
 from erasurehead.engines._encoded_order import EncodedOrder
 from erasurehead.engines._end_with_parent import end_with_parent
 from erasurehead.engines._machine import machine
 from erasurehead.engines._one_thread import one_thread
 from erasurehead.engines._ray.shared_program import ProgramInRayStore
 from erasurehead.engines._shared_memory import accept
+from erasurehead.engines._way import CoordinatorGone, Ends, Pipes
 from erasurehead.engines._worker_loop import Answer, OutgoingMessage, Room, Transport, WorkerLoop
 
 THREADS = 4
@@ -98,10 +99,11 @@ class Actor:
     def serve(self, offered: bytes) -> Generator[Item]:
         """Stream what the coordinator must know: that the worker is there, then messages and failures.
 
-        A second call takes over from the first, whose way to the coordinator is broken then.
+        Beside the coordinator orders and answers go another way, and nothing more is streamed. A second call takes over
+        from the first, whose way to the coordinator is broken then.
 
         Arguments:
-            offered: where to find the slots that the coordinator has for this stream, if it is beside us.
+            offered: where to find our ends of the way past Ray, if the coordinator is beside us.
         """
         stream = self._orders.new_stream()
         try:
@@ -109,9 +111,15 @@ class Actor:
         except Exception as error:
             yield "broken", told(error)
             return
-        slots: MessageSlots | None = accept(offered) if self._near else None
-        transport = _Stream(self._orders, stream, slots)
-        yield "joined", Home(machine(), _node(), socket.gethostname(), os.getpid())
+        ends: Ends | None = accept(offered) if self._near else None
+        yield "joined", Home(machine(), _node(), socket.gethostname(), os.getpid()), ends is not None
+        if ends is not None:
+            pipes = Pipes(ends)
+            with contextlib.closing(ends), contextlib.suppress(CoordinatorGone):
+                for answer in WorkerLoop(self._worker, program, delays, self._late, pipes).answers():
+                    pipes.send(answer)
+            return
+        transport = _Stream(self._orders, stream)
         try:
             for answer in WorkerLoop(self._worker, program, delays, self._late, transport).answers():
                 yield transport.item(answer)
@@ -158,23 +166,21 @@ class _Orders:
 
 
 class _Stream(Transport):
-    """The worker loop's way to its coordinator.
+    """The worker loop's way to its coordinator through Ray.
 
-    Beside the coordinator a message is written into its slots, unless it still reads both; else into memory of our own,
-    which Ray copies: it has copied what was there before it asks for the next one.
+    Messages are written into memory of our own, which Ray copies: it has copied what was there before it asks for the
+    next one.
 
     Arguments:
         orders: of the actor.
         stream: number of this one.
-        slots: that the coordinator has for this stream; None if it is not beside us.
     """
 
     ends = (_Superseded,)
 
-    def __init__(self, orders: _Orders, stream: int, slots: MessageSlots | None) -> None:
+    def __init__(self, orders: _Orders, stream: int) -> None:
         self._orders = orders
         self._stream = stream
-        self._slots = slots
         self._memory: dict[int, Array] = {}
         self._clock = 0.0
 
@@ -203,25 +209,20 @@ class _Stream(Transport):
         return True  # nobody writes to what is in the store
 
     def claim(self, spec: MessageSpec) -> Room | None:
-        room = None if self._slots is None else self._slots.room(spec)
-        if room is not None:
-            return room
         vector = self._memory.get(spec.message)
         if vector is None or len(vector) != spec.length or vector.dtype != dtype_of(spec.dtype):
             vector = self._memory[spec.message] = np.empty(spec.length, dtype=dtype_of(spec.dtype))
         return Room(spec, vector)
 
     def free(self, room: Room) -> None:
-        if room.where is not None and self._slots is not None:
-            self._slots.free(room.spec.message, room.where)
+        return
 
     def item(self, answer: Answer) -> Item:
         """Return what is streamed of an answer."""
         if not isinstance(answer, OutgoingMessage):
             return "failed", answer.order_round, answer.reason
         order, room = answer.order, answer.room
-        sent = room.vector.view(np.uint8) if room.where is None else room.where
-        return "arrived", order.round, order.step, room.spec, answer.started + self._clock, sent
+        return "arrived", order.round, order.step, room.spec, answer.started + self._clock, room.vector.view(np.uint8)
 
 
 def _node() -> str:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, ClassVar
 
 from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Delays
-from erasurehead.engines._base import Event, NoRoom, Offered, Order, Program
+from erasurehead.engines._base import NoRoom, Offered, Order, Program
+from erasurehead.engines._buffers import OrderBuffers
 from erasurehead.engines._machine import machine
 from erasurehead.engines._outside import OutsideEngine
 from erasurehead.engines._packed_program import ArrayCache
@@ -24,15 +26,17 @@ from erasurehead.engines._ray.nodes import Manager, Node, Nodes, NodeWatch, room
 from erasurehead.engines._ray.shared_program import share
 from erasurehead.errors import EngineError, check_count, counted, invalid, real
 
-_BLINK = 1.0  # seconds after which a wait checks for other news
+_SLICE = 0.002
+"""Seconds between two looks at what comes past Ray and what comes through it, where both may come."""
 
 
-class RayEngine(OutsideEngine):
+class RayEngine(OutsideEngine[Handle, SharedOrder]):
     """Workers as actors of a Ray cluster.
 
-    Each worker is one actor. Programs and models are objects in Ray's store: what several workers of a machine need is
-    there once, and is read without a copy. An actor streams its messages back as they are ready: whole from other
-    machines; on the coordinator's machine only their place in shared memory is sent.
+    Each worker is one actor. Programs are objects in Ray's store, and so are models for other machines: what several
+    workers of a machine need is there once, and is read without a copy. An actor on another machine streams its
+    messages back as they are ready. On the coordinator's machine models and messages cross in shared memory, and past
+    Ray, as those of processes do.
 
     Arguments:
         delays: injected after computing, on the worker; None for none.
@@ -71,9 +75,8 @@ class RayEngine(OutsideEngine):
         self.share = share
         self._ray = library()
         self._connection = connect(address)
-        self._workers: dict[int, Handle] = {}
         self._store = ArrayCache[Any]()
-        self._shared_order: SharedOrder | None = None
+        self._order_buffers = OrderBuffers()
         self._assigned = False
         self._machine = machine()
         try:
@@ -132,47 +135,52 @@ class RayEngine(OutsideEngine):
         )
         packed = share(self._ray, program, self.delays, self._store)
         actor = kind.remote(worker, packed, self.late, self._machine)
-        near = self.share and node in (None, self._incoming.node)
-        return Handle(self._ray, worker, program, actor, node, self.max_restarts != 0, near)
+        buffers = self._order_buffers if self.share and node in (None, self._incoming.node) else None
+        return Handle(self._ray, worker, program, actor, node, self.max_restarts != 0, buffers)
 
-    def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
-        self._check_open()
+    def _encoded(self, order: Order) -> SharedOrder:
         if not self._assigned:
             raise EngineError("no worker has been assigned a program yet.")
-        self._enter_round(order)
-        if self._shared_order is None or self._shared_order.order is not order:
-            self._shared_order = SharedOrder(self._ray, order)
-        chosen = list(self._workers) if workers is None else workers
-        handles = [self._workers[worker] for worker in chosen if worker in self._workers]
-        for handle in handles:
-            handle.due = self._shared_order
-        self._post(handles)
+        return SharedOrder(self._ray, order)
 
-    def _post(self, handles: list[Handle]) -> None:
+    def _send(self, sent: SharedOrder, chosen: Mapping[int, Handle], others: Iterable[Handle]) -> None:
+        for handle in chosen.values():
+            handle.due = sent
+        self._post(chosen.values())
+
+    def _post(self, handles: Collection[Handle]) -> None:
         """Send the newest order to those that have taken the one before, so that nothing is ever queued."""
         acknowledgements = [handle.sent for handle in handles if handle.sent is not None]
         taken: set[Any] = set()
         if acknowledgements:
             taken.update(self._ray.wait(acknowledgements, num_returns=len(acknowledgements), timeout=0)[0])
+        rest = set(self._workers.values()).difference(handles)
+        others = [handle.way.shared for handle in rest if handle.beside and handle.way is not None]
         for handle in handles:
-            if handle.sent is None or handle.sent in taken:
-                handle.post()
-
-    def next_event(self, until: float | None = None) -> Event | None:
-        self._check_open()
-        while not self._events:
-            if until is None and not self._workers:
-                raise EngineError("no worker can still answer: none is alive.")
-            remaining = _BLINK if until is None else until - time.monotonic()
-            if remaining <= 0:
-                return None
-            self._gather(min(remaining, _BLINK))
-            self._manager.check()
-        return self._take_event(brief=False)
+            if handle.sent is None or handle.sent in taken or handle.beside:
+                handle.post(others)
 
     def _gather(self, seconds: float) -> None:
-        """Wait until something arrives from a worker, and take all that has arrived."""
-        due, items = self._incoming.wait(self._workers.values(), seconds)
+        near = [handle for handle in self._workers.values() if handle.beside]
+        far = [handle for handle in self._workers.values() if not handle.beside]
+        if near:
+            self._listen(near, min(seconds, _SLICE) if far else seconds)
+        if far or not near:
+            self._gather_from(far, 0.0 if near else seconds)
+        self._manager.check()
+
+    def _listen(self, near: Sequence[Handle], seconds: float) -> None:
+        """Wait until something comes past Ray, and take all that has come."""
+        inlets = {handle.way.inlet: handle for handle in near if handle.way is not None}
+        poll = select.poll()
+        for inlet in inlets:
+            poll.register(inlet, select.POLLIN)
+        for inlet, _ in poll.poll(1e3 * seconds):
+            self._events.extend(inlets[inlet].hear(time.monotonic()))
+
+    def _gather_from(self, far: Sequence[Handle], seconds: float) -> None:
+        """Wait until something comes through Ray, and take all that has come."""
+        due, items = self._incoming.wait(far, seconds)
         self._post(due)
         now = time.monotonic()
         for handle, item in items.items():
@@ -184,8 +192,9 @@ class RayEngine(OutsideEngine):
                 self._events.append(event)
             if handle.gone:
                 self._remove(handle.worker, void=False)
-        for handle in self._workers.values():
-            handle.reopen()
+        for handle in far:
+            if not handle.gone:
+                handle.reopen()
 
     def kill(self, worker: int) -> None:
         handle = self._handle(worker)
@@ -220,9 +229,8 @@ class RayEngine(OutsideEngine):
             self._watch.close()
         for worker in list(self._workers):
             self._remove(worker)
-        self._leases.end_all()
-        self._events.clear()
-        self._shared_order = None
+        self._let_go()
+        self._order_buffers.close()
         self._store.clear()
         self._connection.close()
 

@@ -8,18 +8,20 @@ import os
 import re
 import signal
 import time
-from functools import partial
+from collections.abc import Iterable
+from functools import cached_property
 from typing import Any, cast
 
 from erasurehead._internal.arrays import Array, dtype_of
-from erasurehead.engines._base import Arrived, Died, Event, Failed, Joined, MessageSpec, NoRoom, Order, Program, told
-from erasurehead.engines._buffers import MessageSlots
-from erasurehead.engines._encoded_order import Bytes, encode_order
+from erasurehead.engines._base import Arrived, Died, Event, Failed, Joined, NoRoom, Order, Program, told
+from erasurehead.engines._buffers import MessageSlots, OrderBuffers
+from erasurehead.engines._encoded_order import EncodedOrder, encode_order
 from erasurehead.engines._leases import BufferLease
 from erasurehead.engines._ray.actor import Home, Item
 from erasurehead.engines._ray.nodes import Nodes
 from erasurehead.engines._ray.shared_program import put
 from erasurehead.engines._shared_memory import offer
+from erasurehead.engines._way import Shared, Way
 
 _SMALL = 50_000
 """Bytes of points up to which an order travels with the call; larger ones are put into the store once for all."""
@@ -39,17 +41,13 @@ class SharedOrder:
     """
 
     def __init__(self, ray: Any, order: Order) -> None:
-        self.order = order
+        self.encoded: EncodedOrder = encode_order(order)
         self._ray = ray
-        self._payload: Any = None
 
-    @property
+    @cached_property
     def payload(self) -> Any:
         """The order as bytes, or a reference of these in the store if they are many."""
-        if self._payload is None:
-            encoded = encode_order(self.order)
-            self._payload = put(self._ray, encoded) if encoded.points_nbytes > _SMALL else encoded
-        return self._payload
+        return put(self._ray, self.encoded) if self.encoded.points_nbytes > _SMALL else self.encoded
 
 
 class Handle:
@@ -62,11 +60,13 @@ class Handle:
         actor: Ray's handle of it.
         node: number of the node where it is to run; None for any.
         restarts: whether Ray starts it again when it has died.
-        near: whether it may come to run beside us, and then share memory with us.
+        buffers: order buffers, if it may come to run beside us, and then share memory with us.
 
     Attributes:
         stream: what it has to say, item by item; None while it cannot be reached.
         coming: the item that was announced last, while it is on its way.
+        way: the way to it past Ray, as offered; None where there is none.
+        beside: whether it has taken that way.
         home: where it runs; None until it has joined, and between a death and its return.
         returns: whether it has died, and Ray is starting it again.
         promised: whether somebody counts on its return.
@@ -77,7 +77,14 @@ class Handle:
     """
 
     def __init__(
-        self, ray: Any, worker: int, program: Program, actor: Any, node: str | None, restarts: bool, near: bool
+        self,
+        ray: Any,
+        worker: int,
+        program: Program,
+        actor: Any,
+        node: str | None,
+        restarts: bool,
+        buffers: OrderBuffers | None,
     ) -> None:
         self.worker = worker
         self.program = program
@@ -85,6 +92,8 @@ class Handle:
         self.node = node
         self.stream: Any = None
         self.coming: Any = None
+        self.way: Way | None = None
+        self.beside = False
         self.home: Home | None = None
         self.returns = False
         self.promised = False
@@ -94,10 +103,7 @@ class Handle:
         self.paused = False
         self._ray = ray
         self._restarts = restarts
-        self._near = near
-        self._slots: MessageSlots | None = (
-            None  # of this stream: a process that starts again finds none that are half used
-        )
+        self._buffers = buffers
         self._unread = _UNREAD * max(1, len(program.message_specs))
         self._round = -1  # of the order that was sent last
         self._reached = False
@@ -113,31 +119,48 @@ class Handle:
         """Ask for a stream if there is none."""
         if self.stream is None and time.monotonic() >= self._again:
             serve = self.actor.serve.options(num_returns="streaming", _generator_backpressure_num_objects=self._unread)
-            self._slots = self._new_slots() if self._near else None
-            self.stream = serve.remote(offer(self._slots))
+            self._make_way()
+            self.stream = serve.remote(offer(None if self.way is None else self.way.theirs))
 
-    def _new_slots(self) -> MessageSlots | None:
+    def _make_way(self) -> None:
+        """Make a way of this stream's own: a process that starts again finds none that is half used."""
         self.close()
-        try:
-            return MessageSlots(self.program)
-        except NoRoom:  # its messages travel
-            return None
+        if self._buffers is not None:
+            with contextlib.suppress(NoRoom, OSError):  # else its messages travel
+                self.way = Way(Shared(self._buffers.of(self.program), MessageSlots(self.program)))
 
     def close(self) -> None:
-        """Keep the memory that was offered to the actor open no longer: it has found it, or never will."""
-        if self._slots is not None:
-            self._slots.close()
+        """Close the way past Ray."""
+        if self.way is not None:
+            self.way.close()
+        self.way, self.beside = None, False
+
+    def hear(self, now: float) -> list[Event]:
+        """Return what has come past Ray; at the end of that way, it is Ray that says what has happened."""
+        assert self.way is not None
+        way, items = self.way, self.way.read()
+        if items is None:
+            self.close()
+        return [way.event(self.worker, item, now) for item in items or ()]
 
     @property
     def ready(self) -> bool:
         """Whether a newer order is to be sent as soon as the one before has been taken."""
         return self.due is not None and self._reached and not self.paused
 
-    def post(self) -> None:
-        """Send the newest order, if there is one that it does not have, and it is there."""
-        if self.due is not None and self.ready:
+    def post(self, others: Iterable[Shared] = ()) -> None:
+        """Send the newest order, if there is one that it does not have, and it is there.
+
+        Arguments:
+            others: memory that we share with those that it is not for.
+        """
+        if self.due is None or not (self.beside or self.ready):
+            return
+        if self.beside and self.way is not None:
+            self.way.post(self.due.encoded, others)
+        else:
             self.sent = self.actor.take.remote(self.due.payload, time.monotonic())
-            self._round, self.due = self.due.order.round, None
+        self._round, self.due = self.due.encoded.round, None
 
     def on(self, machine: str) -> bool:
         """Return whether its process is on a machine, as far as we know."""
@@ -153,7 +176,7 @@ class Handle:
         """Return what an item means."""
         if item[0] == "arrived":
             _, order_round, step, spec, started, sent = item
-            lease = self._lease(spec, sent)
+            lease = BufferLease(cast("Array", sent.view(dtype_of(spec.dtype))))
             return Arrived(self.worker, spec, order_round, step, started, now, lease.read, lease)
         if item[0] == "failed":
             return Failed(self.worker, item[1], item[2], now)
@@ -162,17 +185,15 @@ class Handle:
             return Died(self.worker, item[1], now, broken=True)
         before, self.home, self.node = self.home, item[1], item[1].node
         self._reached, self.returns, self.promised, self.paused = True, False, False, False
-        self.close()
+        self.beside = item[2] and self.way is not None
+        if self.beside and self.way is not None:
+            self.way.settle()
+        else:
+            self.close()
         self.post()
         if before is not None:
             return Failed(self.worker, self._round, "the way to it was lost, and is there again", now)
         return Joined(self.worker, nodes.name(item[1].node), now)
-
-    def _lease(self, spec: MessageSpec, sent: Bytes | int) -> BufferLease:
-        if not isinstance(sent, int):
-            return BufferLease(cast("Array", sent.view(dtype_of(spec.dtype))))
-        assert self._slots is not None
-        return BufferLease(self._slots.vector(spec, sent), partial(self._slots.free, spec.message, sent))
 
     def lose(self, error: Exception | None, now: float) -> Event | None:
         """Return what it means that there is an error instead of an item, or (None) the end of the stream."""

@@ -1,0 +1,227 @@
+"""The way to a worker of the coordinator's own machine: memory that both see, and pipes for a few words."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import select
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from erasurehead.engines._base import Arrived, Event, Failed, MessageSpec, Order
+from erasurehead.engines._buffers import MessageSlots, OrderBuffer, OrderReader
+from erasurehead.engines._encoded_order import EncodedOrder
+from erasurehead.engines._leases import BufferLease
+from erasurehead.engines._shared_memory import found, handle_of
+from erasurehead.engines._worker_loop import Answer, OutgoingMessage, Room, Transport
+
+_FRAME = 4
+"""Bytes that say how long an item is, before each item that a worker sends."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """The memory that the coordinator and one worker see.
+
+    Attributes:
+        order_buffer: where orders are put up, for all such workers.
+        slots: where this worker writes its messages.
+    """
+
+    order_buffer: OrderBuffer
+    slots: MessageSlots
+
+    def put_up(self, order: EncodedOrder, others: Iterable[Shared]) -> None:
+        """Put up an order where this worker finds it, unless it is up.
+
+        Arguments:
+            order: the order.
+            others: of the workers that it is not for.
+        """
+        buffer = self.order_buffer
+        buffer.write(order, (one.slots for one in others if one.order_buffer is buffer))
+
+    def lease(self, spec: MessageSpec, side: int) -> BufferLease:
+        """Return the vector of a message in a slot, lent until it is given back."""
+        return BufferLease(self.slots.vector(spec, side), partial(self.slots.free, spec.message, side))
+
+
+class CoordinatorGone(Exception):
+    """The wake pipe is at its end: the coordinator closed it, or is no more."""
+
+
+class Ends:
+    """A worker's ends of the way, which can be sent to it, while it is being started or later.
+
+    Arguments:
+        shared: the memory.
+        wake: descriptor of the pipe that says that an order is up, to be read.
+        outlet: descriptor of the pipe for its words, to be written to.
+    """
+
+    def __init__(self, shared: Shared, wake: int, outlet: int) -> None:
+        self.shared, self.wake, self.outlet = shared, wake, outlet
+
+    def __getstate__(self) -> tuple[Shared, Any, Any]:
+        return self.shared, handle_of(self.wake), handle_of(self.outlet)
+
+    def __setstate__(self, state: tuple[Shared, Any, Any]) -> None:
+        self.shared, wake, outlet = state
+        self.wake = found(wake, os.O_RDONLY)
+        self.outlet = found(outlet, os.O_WRONLY)
+
+    def close(self) -> None:
+        """Close the pipes."""
+        os.close(self.wake)
+        os.close(self.outlet)
+
+
+class Way:
+    """The coordinator's ends of the way.
+
+    Arguments:
+        shared: the memory.
+
+    Attributes:
+        inlet: descriptor from which the worker's words come.
+        theirs: the worker's ends; None once `settle` was called.
+    """
+
+    def __init__(self, shared: Shared) -> None:
+        self.shared = shared
+        wake, self._wake = os.pipe()
+        try:
+            self.inlet, outlet = os.pipe()
+        except OSError:
+            os.close(wake)
+            os.close(self._wake)
+            raise
+        os.set_blocking(self._wake, False)
+        self.theirs: Ends | None = Ends(shared, wake, outlet)
+        self._unread = b""  # the beginning of an item that is not complete yet
+
+    def settle(self) -> None:
+        """Keep the worker's ends open no longer: it has them, or never will."""
+        if self.theirs is not None:
+            self.theirs.close()
+            self.theirs = None
+        self.shared.slots.close()
+
+    def post(self, order: EncodedOrder, others: Iterable[Shared]) -> None:
+        """Put up an order, and wake the worker; see `Shared.put_up`."""
+        self.shared.put_up(order, others)
+        slots = self.shared.slots
+        if not self.shared.order_buffer.holds(order.round):
+            slots.keep(order)  # a newer order, to others, has overwritten it
+        slots.newest = order.round + 1
+        with contextlib.suppress(BlockingIOError, BrokenPipeError):  # full: it will wake anyway; broken: it died
+            os.write(self._wake, b"!")
+
+    def read(self) -> list[tuple[Any, ...]] | None:
+        """Return the items that have come; None at the end of the pipe: the worker has ended."""
+        try:
+            data = os.read(self.inlet, 65_536)
+        except OSError:
+            data = b""
+        if not data:
+            return None
+        data, items, begin = self._unread + data, list[tuple[Any, ...]](), 0
+        while len(data) >= (start := begin + _FRAME) and len(data) >= (
+            end := start + int.from_bytes(data[begin:start], "little")
+        ):
+            items.append(pickle.loads(data[start:end]))
+            begin = end
+        self._unread = data[begin:]
+        return items
+
+    def event(self, worker: int, item: tuple[Any, ...], now: float) -> Event:
+        """Return what an item means that a `Pipes` has sent of an answer."""
+        if item[0] == "failed":
+            return Failed(worker, item[1], item[2], now)
+        _, order_round, step, message, told, side, started = item
+        spec = self.shared.slots.spec(message) if told is None else told
+        lease = self.shared.lease(spec, side)
+        return Arrived(worker, spec, order_round, step, started, now, lease.read, lease)
+
+    def hang_up(self) -> None:
+        """Let the worker find the wake pipe at its end."""
+        if self._wake >= 0:
+            os.close(self._wake)
+            self._wake = -1
+
+    def close(self) -> None:
+        """Close everything; may be called twice."""
+        self.settle()
+        self.hang_up()
+        if self.inlet >= 0:
+            os.close(self.inlet)
+            self.inlet = -1
+
+
+class Pipes(Transport):
+    """The worker loop's way to its coordinator.
+
+    Arguments:
+        ends: of the worker.
+    """
+
+    ends = (CoordinatorGone,)
+
+    def __init__(self, ends: Ends) -> None:
+        self._slots = ends.shared.slots
+        self._orders = OrderReader(ends.shared.order_buffer, self._slots)
+        self._wake, self._outlet = ends.wake, ends.outlet
+        self._taken = 0  # the newest order taken, as in `MessageSlots.newest`
+
+    def newer(self) -> bool:
+        return self._slots.newest > self._taken
+
+    def behind(self) -> float:
+        return self._slots.newest - self._taken
+
+    def wait(self, until: float | None, welcome: bool) -> None:
+        if until is not None:
+            remaining = until - time.monotonic()
+            if remaining <= 0 or not select.select([self._wake], [], [], remaining)[0]:
+                return
+        if not os.read(self._wake, 65_536):
+            raise CoordinatorGone
+
+    def take(self) -> Order | None:
+        self._taken = self._slots.newest
+        return self._orders.read(self._taken - 1)
+
+    def copied(self) -> bool:
+        whole = self._orders.copied()
+        if not whole:
+            self._taken -= 1
+        return whole
+
+    def claim(self, spec: MessageSpec) -> Room | None:
+        return self._slots.room(spec)
+
+    def free(self, room: Room) -> None:
+        self._slots.free(room.spec.message, room.where)
+
+    def say(self, *item: Any) -> None:
+        """Send a few words."""
+        # Written by hand: of a step of 15 ms the framing of `Connection.send` would take one.
+        data = pickle.dumps(item)
+        try:
+            os.write(self._outlet, len(data).to_bytes(_FRAME, "little") + data)
+        except BrokenPipeError:
+            raise CoordinatorGone from None
+
+    def send(self, answer: Answer) -> None:
+        """Send what an order brings: messages, or that it failed."""
+        if not isinstance(answer, OutgoingMessage):
+            self.say("failed", answer.order_round, answer.reason)
+            return
+        order, spec = answer.order, answer.room.spec
+        # As nearly always it is what the program announced: the coordinator knows it then.
+        told = None if spec == self._slots.spec(spec.message) else spec
+        self.say("arrived", order.round, order.step, spec.message, told, answer.room.where, answer.started)
