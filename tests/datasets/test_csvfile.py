@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from erasurehead.datasets._readers import csv as csvfile
-from erasurehead.datasets._readers.csv import Kind, read_csv
+from erasurehead.datasets._readers.csv import Kind, csv_blocks, read_csv
 from erasurehead.datasets._readers.layouts import TableLayout, look
 from erasurehead.datasets._readers.table import Table, TextColumn
 from erasurehead.errors import DataError
@@ -112,7 +112,7 @@ def test_numbers_that_are_not_finite_are_refused_with_line_and_column(tmp_path: 
 def test_a_text_among_numbers_is_named_and_the_hint_given(tmp_path: Path) -> None:
     path = _file(tmp_path, "a,b\n1,2\n3,4\n5,six\n")
     with pytest.raises(DataError, match="line 4, column 'b': 'six' is not a number; call a doctor"):
-        read_csv(path, look(path), lambda name: "number", "; call a doctor")
+        next(csv_blocks(path, look(path), lambda name: "number", "; call a doctor"))
 
 
 def test_an_open_quote_is_an_error(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from erasurehead.datasets import shard
 from erasurehead.datasets._base import split_rows
 from erasurehead.datasets._preprocessing.encoding import Encoding
 from erasurehead.datasets._readers import csv
-from erasurehead.datasets._sharded import table_sources
+from erasurehead.datasets._sources import tables as table_sources
 from erasurehead.errors import DataError, InvalidArgument, MissingExtra
 
 pa: Any = pytest.importorskip("pyarrow")

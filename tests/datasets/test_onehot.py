@@ -7,11 +7,12 @@ from scipy import sparse
 from sklearn.preprocessing import OneHotEncoder
 
 from erasurehead.datasets._preprocessing.design import CodeBlock, NumberBlock, design, joint_keys
-from erasurehead.datasets._preprocessing.table_encoding import fit_table
 from erasurehead.datasets._preprocessing.target import Target
 from erasurehead.datasets._readers.layouts import TableLayout
 from erasurehead.datasets._readers.table import NumberColumn, Table
 from erasurehead.errors import DataError
+
+from .fitting import fit_table
 
 
 def _codes(*values: int) -> np.ndarray:

@@ -12,11 +12,13 @@ from scipy import sparse
 from erasurehead.datasets._encoded import Encoded
 from erasurehead.datasets._preprocessing.design import Numeric
 from erasurehead.datasets._preprocessing.encoding import Encoding
-from erasurehead.datasets._preprocessing.table_encoding import TableEncoding, fit_table
+from erasurehead.datasets._preprocessing.table_encoding import TableEncoding
 from erasurehead.datasets._preprocessing.target import Target, fit_target
 from erasurehead.datasets._readers.layouts import TableLayout
 from erasurehead.datasets._readers.table import Table, table_of_rows
 from erasurehead.errors import DataError
+
+from .fitting import fit_table
 
 ROWS: list[dict[str, object]] = [
     {"age": 30, "town": "Ely", "shop": "a", "bought": "yes"},

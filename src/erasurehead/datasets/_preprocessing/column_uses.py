@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -53,7 +55,10 @@ class ColumnUse:
 
 
 def column_uses(
-    encoding: TableEncoding, table: Table | None = None, rows: IntArray | None = None
+    encoding: TableEncoding,
+    table: Table | None = None,
+    rows: IntArray | None = None,
+    copied: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[ColumnUse, ...]:
     """Return how each column of a table, and each combination of columns, is used.
 
@@ -61,6 +66,7 @@ def column_uses(
         encoding: encoding of the table.
         table: the raw columns, to count missing and nearly unique values; None not to count them.
         rows: the training rows; None for all.
+        copied: what is to be said of columns that say what the label says; empty for others.
     """
     features = {
         feature.label if isinstance(feature, OneHot) else feature.column: feature for feature in encoding.features
@@ -77,16 +83,18 @@ def column_uses(
         elif name not in features:
             uses.append(ColumnUse(name, "left out", 0))
         else:
-            uses.append(_used(encoding, features[name], table, rows))
+            uses.append(_used(encoding, features[name], table, rows, copied))
     return tuple(uses)
 
 
-def _used(encoding: TableEncoding, feature: Feature, table: Table | None, rows: IntArray | None) -> ColumnUse:
+def _used(
+    encoding: TableEncoding, feature: Feature, table: Table | None, rows: IntArray | None, copies: Mapping[str, str]
+) -> ColumnUse:
     if isinstance(feature, Words):
         return ColumnUse(feature.column, "words", encoding.width(feature), _missing(table, (feature.column,)))
-    copied = _copies_label(encoding, feature, table, rows)
+    name = feature.column if isinstance(feature, Numeric) else feature.label
+    copied = copies.get(name, "")
     if isinstance(feature, Numeric):
-        name = feature.column
         numbered = table is not None and _numbers_rows(table, name, rows)
         warning = copied
         if numbered and not copied:
@@ -121,18 +129,6 @@ def copy_warning(copy: LabelCopy, name: str, label: str) -> str:
     """Return what is to be said of a column that says what the label says; empty if it does not."""
     warning = copy.warning(name, label)
     return f"{warning}; unless it is known before the label is, {_remedy(name)}" if warning else ""
-
-
-def _copies_label(
-    encoding: TableEncoding, feature: Numeric | OneHot, table: Table | None, rows: IntArray | None
-) -> str:
-    name = feature.column if isinstance(feature, Numeric) else feature.label
-    label = encoding.target.name
-    if table is None or name not in table.columns or label not in table.columns:
-        return ""
-    copy, pair = LabelCopy(), (table.column(name), table.column(label))
-    copy.add(*(pair if rows is None else (column.take(rows) for column in pair)))
-    return copy_warning(copy, name, label)
 
 
 def _remedy(name: str, *others: str) -> str:

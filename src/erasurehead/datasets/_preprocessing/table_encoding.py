@@ -6,7 +6,7 @@ A missing number becomes the mean of its column, and a missing category none of 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,6 @@ from erasurehead.datasets._preprocessing.design import (
 )
 from erasurehead.datasets._preprocessing.encoding import CONSTANT, VERSION, Encoding, Source
 from erasurehead.datasets._preprocessing.facts import FLAG, LIST, TEXT, TEXTS, Facts
-from erasurehead.datasets._preprocessing.feature_fit import FeatureFit
 from erasurehead.datasets._preprocessing.target import Target, target_from_json
 from erasurehead.datasets._preprocessing.vocabulary import (
     Codes,
@@ -359,52 +358,6 @@ def _check_exact(vocabularies: Mapping[str, Vocabulary | None]) -> None:
                 f"The encoding is of an earlier version, which could take different whole numbers beyond {EXACT:,} in "
                 f"column {name!r} for one; train again."
             )
-
-
-def fit_table(
-    table: Table,
-    target: Target,
-    layout: TableLayout,
-    *,
-    numeric: Iterable[str] = (),
-    one_hot: Iterable[Sequence[str]] = (),
-    rows: IntArray | None = None,
-    standardize: bool = True,
-    constant: bool = True,
-    dialect: Dialect = _AUTO,
-    derived: tuple[Derived, ...] = (),
-    words: Sequence[Words] = (),
-) -> TableEncoding:
-    """Fit an encoding to some rows of a table.
-
-    Arguments:
-        table: the raw columns.
-        target: how labels become numbers.
-        layout: how the file is laid out.
-        numeric: columns of numbers; they come first in the matrix.
-        one_hot: columns, or combinations of columns, whose distinct values become columns.
-        rows: the rows to fit to; None for all.
-        standardize: whether columns of numbers are shifted and scaled to mean 0 and standard deviation 1.
-        constant: whether to add a column of ones.
-        dialect: how the file is written, as `as_read` returns it.
-        derived: the columns of the table that were made from those of the file.
-        words: the features of columns of texts, which come last.
-
-    Raises:
-        DataError: if a column is missing or has no value in any of the rows.
-    """
-    numeric, groups = list(numeric), [tuple(group) for group in one_hot]
-    names = dict.fromkeys(name for group in groups for name in group)
-    chosen = np.arange(table.n_rows) if rows is None else rows
-    fit = FeatureFit(groups, table.source)
-    fit.add(
-        {name: table.numbers(name)[chosen] for name in numeric},
-        {name: table.column(name).take(chosen) for name in names},
-    )
-    vocabularies, features = fit.features(numeric, groups, standardize)
-    return TableEncoding(
-        layout.names, layout.header, vocabularies, (*features, *words), target, constant, dialect, derived
-    )
 
 
 def as_read(dialect: Dialect, layout: TableLayout) -> Dialect:

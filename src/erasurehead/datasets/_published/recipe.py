@@ -10,11 +10,12 @@ import numpy as np
 
 from erasurehead._internal.user_files import readable
 from erasurehead.datasets._base import Dataset, Published, split_rows
-from erasurehead.datasets._preprocessing.table_encoding import fit_table
+from erasurehead.datasets._preprocessing.feature_fit import FeatureFit
+from erasurehead.datasets._preprocessing.table_encoding import TableEncoding
 from erasurehead.datasets._preprocessing.target import Target
 from erasurehead.datasets._readers.csv import read_csv
 from erasurehead.datasets._readers.dialects import Dialect
-from erasurehead.datasets._readers.layouts import TableLayout, look
+from erasurehead.datasets._readers.layouts import look
 from erasurehead.datasets._readers.table import Table
 from erasurehead.errors import DataError, counted
 
@@ -106,8 +107,11 @@ def follow(
         both = " and ".join(recipe.target.classes.labels())
         raise DataError(f"{source}: there must be rows of both labels, {both}, but one of them is missing.")
     train, test = split_rows(len(kept), TEST_FRACTION, SEED)
-    layout = TableLayout(recipe.columns, recipe.header)
-    encoding = fit_table(table, recipe.target, layout, one_hot=recipe.one_hot, rows=kept)
+    fit = FeatureFit(recipe.one_hot, table.source)
+    fit.add({}, {name: table.column(name).take(kept) for name in recipe.features})
+    encoding = TableEncoding(
+        recipe.columns, recipe.header, *fit.features((), recipe.one_hot, standardize=False), recipe.target
+    )
     trained, tested = encoding.encode(table, [kept[train], kept[test]])
     remarks = [*notes, recipe.target.meaning()]
     whole = whole or recipe.n_rows

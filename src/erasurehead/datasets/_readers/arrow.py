@@ -38,20 +38,25 @@ def arrow_column(array: Any, name: str, source: str, exact: bool = False, missin
     """
     types: Any = importlib.import_module("pyarrow").types
     kind = array.type
-    if types.is_dictionary(kind):
-        categories = as_texts(arrow_column(array.dictionary, name, source, True, missing))
-        places = array.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
-        return TextColumn(np.append(categories.codes, np.int32(-1))[places], categories.values)
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
         none = array.is_null().to_numpy(zero_copy_only=False)
         values = array.fill_null(False if types.is_boolean(kind) else 0) if array.null_count else array
         return numbers_of(values.to_numpy(zero_copy_only=False), none, exact)
-    if array.null_count == len(array):
+    if types.is_dictionary(kind):
+        distinct = as_texts(arrow_column(array.dictionary, name, source, True, missing))
+    elif array.null_count == len(array):
         return NumberColumn(np.full(len(array), np.nan))
-    texts = any(getattr(types, f"is_{one}", _never)(kind) for one in ("string", "large_string", "string_view"))
-    if not (texts or types.is_decimal(kind) or types.is_date(kind) or types.is_timestamp(kind)):
+    elif any(getattr(types, f"is_{one}", _never)(kind) for one in ("string", "large_string", "string_view")):
+        array = array.dictionary_encode()
+        distinct = column_of(array.dictionary.to_pylist(), name, source, exact, missing)
+        if isinstance(distinct, NumberColumn):  # as nothing but marks for a missing value is there
+            return NumberColumn(np.full(len(array), np.nan))
+    elif types.is_decimal(kind) or types.is_date(kind) or types.is_timestamp(kind):
+        return column_of(array.to_pylist(), name, source, exact, missing)
+    else:
         raise Unreadable(str(kind))
-    return column_of(array.to_pylist(), name, source, exact, missing)
+    places = array.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
+    return TextColumn(np.append(distinct.codes, np.int32(-1))[places], distinct.values)
 
 
 def is_category(kind: Any) -> bool:

@@ -230,17 +230,17 @@ def builder(kind: Kind, layout: TableLayout, hint: str) -> Builder:
     return _TextBuilder(layout) if kind == "text" else _AutoBuilder(layout, kind == "label")
 
 
+_LOOKED_AT = 50  # first rows in which a column's first value is looked for
 _CHUNK_FIELDS = 400_000  # fields held as Python strings at a time: about 25 MB
 
 
-def read_csv(path: Path, layout: TableLayout, kind: Callable[[str], Kind | None], hint: str = "") -> Table:
+def read_csv(path: Path, layout: TableLayout, kind: Callable[[str], Kind | None]) -> Table:
     """Read a CSV file, compressed or not.
 
     Arguments:
         path: the file.
         layout: how it is laid out.
         kind: returns how to read a column, by its name; None leaves the column out.
-        hint: advice about a text in a column of numbers, as the end of a sentence.
 
     Raises:
         DataError: if a line has more or fewer fields than there are columns, or a field of a column of numbers
@@ -250,7 +250,7 @@ def read_csv(path: Path, layout: TableLayout, kind: Callable[[str], Kind | None]
     while True:
         notes = list(layout.notes)
         try:
-            table = next(csv_blocks(path, layout, kinds.__getitem__, hint, notes, whole=True), None)
+            table = next(csv_blocks(path, layout, kinds.__getitem__, notes=notes, whole=True), None)
         except Mixed as mixed:
             kinds |= dict.fromkeys(mixed.names, "text")
             continue
@@ -273,7 +273,7 @@ def csv_blocks(
         path: the file.
         layout: how it is laid out.
         kind: as for `read_csv`; called again for each block, as `auto` is decided by the block alone.
-        hint: as for `read_csv`.
+        hint: advice about a text in a column of numbers, as the end of a sentence.
         notes: a list to which notes are added at the end.
         whole: whether to yield one table of all rows, if there are any.
 
@@ -305,11 +305,11 @@ def csv_blocks(
         yield table()
 
 
-def first_values(path: Path, layout: TableLayout, rows: int = 50) -> dict[str, str]:
+def first_values(path: Path, layout: TableLayout) -> dict[str, str]:
     """Return the first text of each column that is not missing, among the first rows of a CSV file."""
     found: dict[str, str] = {}
     with text_lines(path) as lines:
-        for _, row in islice(_rows(lines, layout, path), rows):
+        for _, row in islice(_rows(lines, layout, path), _LOOKED_AT):
             for name, field in zip(layout.names, row, strict=False):
                 if name not in found and (text := field.strip()) not in layout.absent:
                     found[name] = text

@@ -63,7 +63,7 @@ class RowFiles:
             if "edges" in slots:
                 writer.write("edges", np.zeros(1, dtype=_I32))
             for bucket in buckets:
-                rows = self.spool.take(bucket, self.dense, self.n_columns, _I64 if self.classes else _F64)
+                rows = self.spool.take(bucket, self.dense, self.n_columns)
                 self._write(writer, slots, rows, entries)
                 if isinstance(rows.X, np.ndarray):
                     continue

@@ -7,7 +7,8 @@ sorted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -20,7 +21,7 @@ from erasurehead._internal.arrays import IntArray
 from erasurehead.datasets._encoded import Labels
 from erasurehead.datasets._matrices import Matrix, csr
 from erasurehead.datasets._sharded.folder import LabelledRows
-from erasurehead.datasets._sharded.sources import CHANGED
+from erasurehead.datasets._sources.rows import CHANGED
 from erasurehead.errors import DataError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Spool:
         ones: whether all stored numbers of each bucket are 1, shape (n_buckets,).
     """
 
-    def __init__(self, folder: Path, edges: IntArray, room: int, source: Path) -> None:
+    def __init__(self, folder: Path, edges: IntArray, room: int, source: str) -> None:
         self._folder = folder
         self._edges = edges
         self._room = room
@@ -91,19 +92,20 @@ class Spool:
         X, y = rows
         if isinstance(X, np.ndarray):
             arrays: list[NDArray[Any]] = [places, y, X]
-            head = [len(places), X.size, 1]
+            self.entries[bucket] += X.size
         else:
             ones = bool((X.data == 1.0).all())
-            arrays = [places, y, np.diff(X.indptr), X.indices, *([] if ones else [X.data])]
-            head = [len(places), len(X.indices), int(not ones)]
+            arrays = [places, y, X.indptr, X.indices, X.data[:0] if ones else X.data]
+            self.entries[bucket] += len(X.indices)
             self.ones[bucket] &= ones
-        self.entries[bucket] += head[1]
         with self._path(bucket).open("ab") as file:
-            file.write(np.array(head, dtype=np.int64).tobytes())
             for array in arrays:
-                file.write(np.ascontiguousarray(array).data)
+                np.save(
+                    stored := io.BytesIO(), array
+                )  # of a file of its own, numpy would not say why it is not written
+                file.write(stored.getbuffer())
 
-    def take(self, bucket: int, dense: bool, n_columns: int, labels: np.dtype[Any]) -> LabelledRows:
+    def take(self, bucket: int, dense: bool, n_columns: int) -> LabelledRows:
         """Return the rows of a bucket in the order of their places, and remove them.
 
         Raises:
@@ -111,9 +113,9 @@ class Spool:
         """
         path = self._path(bucket)
         expected = np.arange(int(self._edges[bucket]), int(self._edges[bucket + 1]))
-        batch = _sorted(_batches(path.read_bytes(), dense, n_columns, labels)) if path.exists() else None
+        batch = _sorted([*_batches(path, dense, n_columns)]) if path.exists() else None
         if batch is None or not np.array_equal(batch.places, expected):
-            raise DataError(CHANGED.format(path=self._source))
+            raise DataError(CHANGED.format(source=self._source))
         path.unlink()
         return batch.rows
 
@@ -121,28 +123,15 @@ class Spool:
         return self._folder / f"bucket-{bucket:07}"
 
 
-def _batches(data: bytes, dense: bool, n_columns: int, labels: np.dtype[Any]) -> list[_Batch]:
-    """Return what `_append` wrote, one batch per call."""
-    place = 0
-
-    def read(dtype: Any, count: int) -> NDArray[Any]:
-        nonlocal place
-        numbers = np.frombuffer(data, dtype, count, place)
-        place += numbers.nbytes
-        return numbers
-
-    batches: list[_Batch] = []
-    while place < len(data):
-        n_rows, n_entries, has_values = (int(number) for number in read(np.int64, 3))
-        places, y = read(np.int64, n_rows), read(labels, n_rows)
-        if dense:
-            batches.append(_Batch(places, LabelledRows(read(np.float64, n_entries).reshape(n_rows, n_columns), y)))
-            continue
-        edges = np.concatenate(([0], np.cumsum(read(np.int32, n_rows)))).astype(np.int32)
-        columns = read(np.int32, n_entries)
-        values = read(np.float64, n_entries) if has_values else np.ones(n_entries)
-        batches.append(_Batch(places, LabelledRows(csr(values, columns, edges, (n_rows, n_columns)), y)))
-    return batches
+def _batches(path: Path, dense: bool, n_columns: int) -> Iterator[_Batch]:
+    """Yield what `_append` wrote, one batch per call."""
+    with path.open("rb") as file:
+        while file.peek(1):
+            places, y, rows, *more = (np.load(file) for _ in range(3 if dense else 5))
+            if not dense:
+                columns, values = more
+                rows = csr(values if len(values) else np.ones(len(columns)), columns, rows, (len(y), n_columns))
+            yield _Batch(places, LabelledRows(rows, y))
 
 
 def _sorted(batches: Sequence[_Batch]) -> _Batch:

@@ -9,7 +9,7 @@ import shutil
 import stat
 from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,17 +21,14 @@ from erasurehead._internal.user_files import readable
 from erasurehead.datasets._base import RowSplit
 from erasurehead.datasets._encoded import EncodingReport, Task
 from erasurehead.datasets._preprocessing.columns import Columns
-from erasurehead.datasets._preprocessing.encoding import Encoding
 from erasurehead.datasets._preprocessing.target import check_task
-from erasurehead.datasets._readers.dialects import Decimal, Quotes, check_dialect
-from erasurehead.datasets._reading import is_table
-from erasurehead.datasets._sharded.array_sources import array_source
+from erasurehead.datasets._readers.dialects import Dialect, check_dialect
 from erasurehead.datasets._sharded.folder import ShardFolder
 from erasurehead.datasets._sharded.manifest import MANIFEST, Form, Origin, ShardManifest, StoredFile
 from erasurehead.datasets._sharded.shard_files import RowFiles, write_supports, write_text
-from erasurehead.datasets._sharded.sources import CHANGED, Fitted, Places, RowSource
 from erasurehead.datasets._sharded.spool import Spool, bucket_edges
-from erasurehead.datasets._sharded.table_sources import TableSource
+from erasurehead.datasets._sources import source_of
+from erasurehead.datasets._sources.rows import CHANGED, Fitted, RowSource, remarks
 from erasurehead.errors import DataError, check_count, counted, invalid
 
 BLOCK = 1 << 24
@@ -45,27 +42,14 @@ def shard(
     out: str | os.PathLike[str],
     target: str | os.PathLike[str] | None = None,
     *,
-    drop: Sequence[str] = (),
-    one_hot: Sequence[str] | Literal["all"] = (),
-    categorical: bool = False,
-    interactions: Sequence[Sequence[str]] = (),
-    standardize: bool = True,
     task: Task | None = None,
     constant: bool = True,
     test_fraction: float | None = 0.2,
     seed: int = 0,
-    delimiter: str | None = None,
-    header: bool | Literal["yes", "no"] | None = None,
-    names: Sequence[str] = (),
-    decimal: Decimal | None = None,
-    quotes: Quotes | None = None,
-    missing: Sequence[str] = (),
-    ordinal: Sequence[str] = (),
-    count: Sequence[str] = (),
-    text: Sequence[str] = (),
     block: int = BLOCK,
     access: Access = "private",
     say: Callable[[str], None] | None = None,
+    **how: Any,
 ) -> ShardFolder:
     """Cut a file into shards, one per task, without ever holding all of it in memory.
 
@@ -82,28 +66,15 @@ def shard(
         n_tasks: number of tasks; codes over a divisor of it can be used, too.
         out: the folder to create.
         target: see `read`.
-        drop: see `read`.
-        one_hot: see `read`.
-        categorical: see `read`.
-        interactions: see `read`.
-        standardize: see `read`.
         task: see `read`.
         constant: see `read`.
         test_fraction: see `read`.
         seed: see `read`.
-        delimiter: see `read`.
-        header: see `read`.
-        names: see `read`.
-        decimal: see `read`.
-        quotes: see `read`.
-        missing: see `read`.
-        ordinal: see `read`.
-        count: see `read`.
-        text: see `read`.
         block: bytes of encoded rows that are held at a time.
         access: who may read the folder and its files: only you (`"private"`), your `"group"`, or `"all"`, for workers
             that read them under another user id. An existing folder keeps its mode.
         say: called with what is being done.
+        **how: the other arguments of `read`, on columns and on text tables, such as `one_hot`.
 
     Returns:
         The folder.
@@ -118,14 +89,12 @@ def shard(
     check_count("block", block)
     tell: Callable[[str], None] = say or (lambda text: None)
     folder = _free(out)
-    columns = Columns(one_hot, categorical, interactions, standardize, drop, ordinal, count, text)
-    dialect = check_dialect(delimiter, header, names, decimal, quotes, missing)
+    dialect = check_dialect(**{name: how.pop(name) for name in Dialect.__dataclass_fields__ if name in how})
+    columns = Columns(**how)
     split = RowSplit(test_fraction, seed)
     check_task(task)
     place = readable(path).absolute()
-    name = None if target is None else os.fspath(target)
-    table = is_table(place, columns, dialect)
-    source = TableSource(place, name, columns, dialect) if table else array_source(place, name)
+    source = source_of(place, target, columns, dialect)
     with _folder_to_be(folder, access) as scratch:
         with _unchanged(place):
             tell(f"reading {place} for the encoding ...")
@@ -136,7 +105,7 @@ def shard(
             writing.spool_rows()
         tell(f"writing {counted('task', n_tasks)} ...")
         origin = Origin(str(place), place.stat().st_size, fitted.places.n_rows, test_fraction or 0.0, seed)
-        writing.finish(place.name.split(".")[0], origin)
+        writing.finish(origin)
     return ShardFolder.open(folder)
 
 
@@ -151,48 +120,46 @@ class _Writing:
         block: bytes of rows that are held at a time.
     """
 
-    def __init__(self, folder: Path, source: RowSource, fitted: Fitted, tasks: Sequence[slice], block: int) -> None:
+    def __init__(
+        self, folder: Path, source: RowSource[Any], fitted: Fitted, tasks: Sequence[slice], block: int
+    ) -> None:
         self._folder = folder
         self._source = source
-        self._encoding: Encoding = fitted.encoding
-        self._dense = fitted.dense
-        self._places: Places = fitted.places
-        self._notes = [*fitted.notes]
+        self._fitted = fitted
         self._tasks = tasks
-        n_rows, n_train = self._places.n_rows, self._places.n_train
+        n_rows, n_train = fitted.places.n_rows, fitted.places.n_train
         row = 16 + fitted.entries_per_row * (8 if fitted.dense else 12)
         starts = [rows.start for rows in tasks] + [n_train] * (n_train < n_rows)
         edges, self._buckets = bucket_edges(starts, n_rows, max(1, int(block / row)))
-        self._spool = Spool(folder, edges, block, source.path)
+        self._spool = Spool(folder, edges, block, source.source)
         self._reports = {training: EncodingReport(0, {}, {}) for training in (True, False)}
 
     def spool_rows(self) -> None:
         """Encode all rows, and spool each for its task."""
-        before = 0
-        for piece in self._source.pieces(self._encoding, self._places):
-            places = self._places.of(piece.rows, self._source.path)
-            training = places < self._places.n_train
-            if piece.report is not None and len(places):
-                self._reports[bool(training[0])] += piece.report
-            self._spool.add(places, piece.X, piece.y)
-            before += len(places)
+        for piece in self._source.pieces(self._fitted):
+            if len(piece.places):
+                self._reports[int(piece.places[0]) < self._fitted.places.n_train] += piece.report
+            self._spool.add(piece.places, piece.X, piece.y)
         self._spool.flush()
-        if before != self._places.n_rows:
-            raise DataError(CHANGED.format(path=self._source.path))
 
-    def finish(self, name: str, origin: Origin) -> None:
+    def finish(self, origin: Origin) -> None:
         """Write all files, the manifest last."""
-        target, n_columns = self._encoding.target, self._encoding.n_columns
-        writer = RowFiles(self._folder, self._spool, n_columns, self._dense, target.task == "softmax")
+        encoding, places, name, dense = (
+            self._fitted.encoding,
+            self._fitted.places,
+            self._source.name,
+            self._fitted.dense,
+        )
+        target, n_columns = encoding.target, encoding.n_columns
+        writer = RowFiles(self._folder, self._spool, n_columns, dense, target.task == "softmax")
         about = {"data": name, "columns": str(n_columns), "labels": target.task, "tasks": str(len(self._tasks))}
-        form: Form = "dense" if self._dense else "sparse"
-        if not self._dense and self._spool.ones[: self._buckets[len(self._tasks) - 1].stop].all():
+        form: Form = "dense" if dense else "sparse"
+        if not dense and self._spool.ones[: self._buckets[len(self._tasks) - 1].stop].all():
             form = "pattern"  # all numbers of all training rows are ones
         tasks, supports = self._write_tasks(writer, about)
-        n_test = self._places.n_rows - self._places.n_train
+        n_test = places.n_rows - places.n_train
         test = writer.write("test.safetensors", self._buckets[-1], n_test, about)[0] if n_test else None
-        self._notes += [f"test rows: {sentence}" for sentence in self._reports[False].unseen_sentences()]
-        self._notes += (self._reports[True] + self._reports[False]).missing_sentences()
+        notes = (*self._fitted.notes, *self._fitted.warnings, *remarks(self._reports[True], self._reports[False]))
         manifest = ShardManifest(
             name=name,
             task=target.task,
@@ -200,9 +167,9 @@ class _Writing:
             form=form,
             columns=n_columns,
             origin=origin,
-            notes=tuple(self._notes),
-            encoding=write_text(self._folder / "encoding.json", [self._encoding.to_json()]),
-            supports=None if self._dense else write_supports(self._folder / "supports.safetensors", supports),
+            notes=notes,
+            encoding=write_text(self._folder / "encoding.json", [encoding.to_json()]),
+            supports=None if dense else write_supports(self._folder / "supports.safetensors", supports),
             test=test,
             tasks=tasks,
         )
@@ -235,7 +202,7 @@ def _unchanged(path: Path) -> Generator[None]:
     before = state()
     yield
     if state() != before:
-        raise DataError(CHANGED.format(path=path))
+        raise DataError(CHANGED.format(source=path))
 
 
 def _free(out: str | os.PathLike[str]) -> Path:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -14,17 +13,13 @@ class Background(Generic[T]):
     """Does jobs in a separate thread, one at a time; of the waiting jobs only the newest is done.
 
     Arguments:
-        work: does a job. An exception from it ends the thread, and is raised when the next job is handed over.
+        work: does a job. An exception from it is raised, once, by the next call.
     """
 
     def __init__(self, work: Callable[[T], None]) -> None:
         self._work = work
-        self._changed = threading.Condition()
-        self._next: tuple[int, T] | None = None
-        self._owed: deque[int] = deque()
-        self._error: BaseException | None = None
-        self._closing = False
-        self._thread: threading.Thread | None = None
+        self._thread = ThreadPoolExecutor(1, "erasurehead-checkpoints")
+        self._owed: list[tuple[int, Future[None]]] = []  # the numbers of jobs, ascending, with what does them
 
     def hand_over(self, number: int, job: T) -> None:
         """Hand a job over; it takes the place of one that has not begun.
@@ -36,19 +31,16 @@ class Background(Generic[T]):
         Raises:
             BaseException: what an earlier job raised.
         """
-        with self._changed:
-            self._raise()
-            self._next = number, job
-            self._owed.append(number)
-            self._changed.notify_all()
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="erasurehead-checkpoints", daemon=True)
-            self._thread.start()
+        self._settle()
+        for _, earlier in self._owed[-1:]:
+            earlier.cancel()
+        doing = self._thread.submit(self._work, job)
+        owed = [(one, doing if earlier.cancelled() else earlier) for one, earlier in self._owed]
+        self._owed = [*owed, (number, doing)]
 
     def oldest(self) -> int | None:
         """Return the number of the oldest job that is unfinished, as are all newer ones; None if there is none."""
-        with self._changed:
-            return self._owed[0] if self._owed else None
+        return next((number for number, doing in self._owed if not doing.done()), None)
 
     def wait(self, number: int) -> None:
         """Wait until every job up to a number, or a newer one, is done.
@@ -56,9 +48,8 @@ class Background(Generic[T]):
         Raises:
             BaseException: what a job raised.
         """
-        with self._changed:
-            self._changed.wait_for(lambda: self._error is not None or not self._owed or self._owed[0] > number)
-            self._raise()
+        wait([doing for one, doing in self._owed if one <= number])
+        self._settle()
 
     def close(self) -> None:
         """Finish the waiting job, and end the thread. May be called twice.
@@ -66,37 +57,12 @@ class Background(Generic[T]):
         Raises:
             BaseException: what a job raised.
         """
-        with self._changed:
-            self._closing = True
-            self._changed.notify_all()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
-        with self._changed:
-            self._raise()
+        self._thread.shutdown()
+        self._settle()
 
-    def _raise(self) -> None:
-        error, self._error = self._error, None
-        if error is not None:
-            raise error
-
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._next is not None or self._closing)
-                if self._next is None:
-                    return
-                (number, job), self._next = self._next, None
-            try:
-                self._work(job)
-            except BaseException as error:
-                with self._changed:
-                    self._error = error
-                    self._owed.clear()
-                    self._changed.notify_all()
-                return
-            del job  # it may hold much, and the next one may be far off
-            with self._changed:
-                while self._owed and self._owed[0] <= number:
-                    self._owed.popleft()
-                self._changed.notify_all()
+    def _settle(self) -> None:
+        """Forget the jobs that are done, and raise what one of them raised."""
+        done = {doing for _, doing in self._owed if doing.done()}
+        self._owed = [(number, doing) for number, doing in self._owed if doing not in done]
+        for doing in done:
+            doing.result()

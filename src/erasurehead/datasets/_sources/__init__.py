@@ -1,0 +1,74 @@
+"""Data as streams of rows: what must be known of all of them is gathered in one pass, and another one encodes them.
+
+A source is a file or a frame. It is read in blocks, as often as needed; one that is kept whole has one block, which is
+read once. `Source -> Table -> Encoding -> rows` is the same for both, so that a file and its shards have the same rows.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from erasurehead._internal.user_files import readable
+from erasurehead.datasets._preprocessing.columns import Columns
+from erasurehead.datasets._readers.dialects import Dialect, given
+from erasurehead.datasets._readers.forms import form
+from erasurehead.datasets._readers.frames import Frame, is_frame
+from erasurehead.datasets._sources.arrays import array_source
+from erasurehead.datasets._sources.rows import RowSource
+from erasurehead.datasets._sources.tables import TableSource
+from erasurehead.errors import invalid
+
+_FRAMES = "collect() or to_frame() makes a frame of what is none yet; write arrays with numpy.save"
+
+
+def source_of(
+    origin: str | os.PathLike[str] | Frame,
+    target: str | os.PathLike[str] | None,
+    columns: Columns,
+    dialect: Dialect,
+    whole: bool = False,
+) -> RowSource[Any]:
+    """Return the source of the rows of a file or a frame.
+
+    Arguments:
+        origin: the file, or the frame.
+        target: what holds the labels, as for `read`.
+        columns: what the user says about the columns of a table.
+        dialect: what the user says about a text table.
+        whole: whether all rows are read at once, and kept.
+
+    Raises:
+        InvalidArgument: if it is a matrix and options about columns are given, or it is not a text and those about
+            texts are given.
+        DataError: if it cannot be read.
+    """
+    setting = given(dialect)
+    if is_frame(origin):
+        if setting:
+            raise invalid(setting[0], "is for CSV files", setting[1], "a frame has its columns")
+        return TableSource(origin, None if target is None else str(target), columns, dialect, whole)
+    if not isinstance(origin, str | os.PathLike):
+        raise invalid("path", "must be a file, or a frame of pandas, polars or pyarrow", type(origin).__name__, _FRAMES)
+    path, name = readable(origin), None if target is None else os.fspath(target)
+    return (
+        TableSource(path, name, columns, dialect, whole)
+        if _is_table(path, columns, dialect)
+        else array_source(path, name, whole)
+    )
+
+
+def _is_table(path: Path, columns: Columns, dialect: Dialect) -> bool:
+    """Return whether a file is a table of named columns, as opposed to a matrix."""
+    kind, setting = form(path, delimited=dialect.delimiter is not None), given(dialect)
+    if setting and kind != "csv":
+        raise invalid(setting[0], "is for CSV files", setting[1], f"{path.name} is none")
+    if kind in ("csv", "parquet"):
+        return True
+    for name in ("drop", "one_hot", "categorical", "interactions", "ordinal", "count", "text"):
+        if value := getattr(columns, name):
+            raise invalid(
+                name, "is for CSV and Parquet files", value, f"the columns of {path.name} are taken as they are"
+            )
+    return False
