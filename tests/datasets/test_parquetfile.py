@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead.datasets import read
+from erasurehead.datasets import read, shard
 from erasurehead.datasets._readers.parquet import parquet_columns, read_parquet
 from erasurehead.datasets._readers.table import TextColumn
 from erasurehead.errors import DataError, MissingExtra
@@ -60,7 +60,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 
 def test_without_pyarrow_the_error_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = _write(tmp_path / "a.parquet", {"a": [1, 2], "y": [0, 1]})
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.dataset", None)
     with pytest.raises(MissingExtra, match=r"Reading Parquet needs pyarrow: pip install 'erasurehead\[report\]'"):
         read(path)
 
@@ -77,3 +77,35 @@ def test_a_data_set_of_a_parquet_file_is_that_of_the_same_csv(tmp_path: Path) ->
     np.testing.assert_array_equal(a.y_train, b.y_train)
     again: Any = b.encoding.apply(tmp_path / "a.parquet")
     np.testing.assert_array_equal(again.X.toarray(), b.encoding.apply(tmp_path / "a.csv").X.toarray())
+
+
+def _folder(place: Path, columns: dict[str, list[Any]]) -> Path:
+    """Write a table as a folder of three files in folders named after a year, with files beside them that count not."""
+    for number, year in enumerate((2022, 2023, 2024)):
+        (place / f"year={year}").mkdir(parents=True)
+        part = {name: values[number * 20 : number * 20 + 20] for name, values in columns.items()}
+        _write(place / f"year={year}" / "part-0.parquet", part, row_group_size=7)
+    (place / "_SUCCESS").write_text("")
+    return place
+
+
+def test_a_folder_of_files_is_one_table_with_the_columns_that_its_folders_are_named_after(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    columns: dict[str, list[Any]] = {
+        "n": rng.normal(size=60).tolist(),
+        "t": rng.choice(["a", "b"], 60).tolist(),
+        "y": rng.integers(0, 2, 60).tolist(),
+    }
+    whole = _write(tmp_path / "whole.parquet", {**columns, "year": [2022] * 20 + [2023] * 20 + [2024] * 20})
+    folder = _folder(tmp_path / "events", columns)
+    assert parquet_columns(folder) == ("n", "t", "y", "year")
+    data, expected = (read(place, "y", one_hot=["t"]) for place in (folder, whole))
+    np.testing.assert_array_equal(data.X_train.toarray(), expected.X_train.toarray())
+    assert (data.name, data.notes, data.encoding.to_json()) == ("events", expected.notes, expected.encoding.to_json())
+    sharded = shard(folder, 4, tmp_path / "shards", "y", one_hot=["t"])
+    X = np.concatenate([sharded.task(task).X.toarray() for task in range(4)])
+    np.testing.assert_array_equal(X, data.X_train.toarray())
+    assert sharded.manifest.origin.bytes == sum(file.stat().st_size for file in folder.rglob("*.parquet"))
+    np.testing.assert_array_equal(data.encoding.apply(folder).y, [1.0 if y else -1.0 for y in columns["y"]])
+    with pytest.raises(DataError, match="is a folder; name a file in it"):
+        read(tmp_path / "shards")

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray
-from erasurehead._internal.user_files import readable
 from erasurehead.datasets._encoded import Encoded, EncodingReport
 from erasurehead.datasets._preprocessing.derived import Derived, derived_from_json, with_derived, word_block
 from erasurehead.datasets._preprocessing.design import (
@@ -42,7 +41,7 @@ from erasurehead.datasets._preprocessing.vocabulary import (
 )
 from erasurehead.datasets._readers.csv import Kind, csv_blocks, read_csv
 from erasurehead.datasets._readers.dialects import Dialect, check_dialect
-from erasurehead.datasets._readers.forms import form
+from erasurehead.datasets._readers.forms import form, opened
 from erasurehead.datasets._readers.frames import is_frame, read_frame
 from erasurehead.datasets._readers.layouts import TableLayout, look, n_fields
 from erasurehead.datasets._readers.table import EXACT, Column, Table, absent, as_texts, table_of_rows, written_out
@@ -169,7 +168,7 @@ class TableEncoding(Encoding, kind="table"):
         if isinstance(source, Table):
             return source
         if isinstance(source, str | os.PathLike):
-            return self._read(readable(source), wanted)
+            return self._read(opened(source), wanted)
         exact = _looked_up(wanted or {})
         if is_frame(source):
             return read_frame(source, wanted, exact, absent(self.dialect.missing))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import zipfile
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from erasurehead._internal.user_files import beginning
+from erasurehead._internal.user_files import beginning, readable
 from erasurehead.datasets._readers.files import suffix
 from erasurehead.datasets._readers.svmlight import looks_like_svmlight
 from erasurehead.errors import DataError
@@ -77,8 +78,18 @@ _FIELDS = re.compile(rb"[,;\t|]|^[ \t]*[-+.\d]\S*[ \t]+[-+.\d]", re.MULTILINE)
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 
+def opened(path: str | os.PathLike[str]) -> Path:
+    """Return the path of a file, or of a folder of Parquet files, that can be read more than once.
+
+    Raises:
+        DataError: as for `readable`; a folder without Parquet files is refused.
+    """
+    place = Path(path).expanduser()
+    return place if place.is_dir() and any(place.rglob("*.parquet")) else readable(path)
+
+
 def form(path: Path, delimited: bool = False) -> Form:
-    """Return the format of a file.
+    """Return the format of a file, or of a folder of files.
 
     Arguments:
         path: of the file.
@@ -87,6 +98,8 @@ def form(path: Path, delimited: bool = False) -> Form:
     Raises:
         DataError: if the format cannot be read; the message says what it is, and what to do.
     """
+    if path.is_dir():
+        return "parquet"
     first, ending = beginning(path), suffix(path)
     if not first:
         raise DataError(f"{path} is empty.")

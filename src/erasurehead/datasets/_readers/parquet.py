@@ -1,4 +1,4 @@
-"""Parquet files as tables, read batch by batch; needs pyarrow."""
+"""Parquet files, and folders of them, as tables, read batch by batch; needs pyarrow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from erasurehead.errors import DataError, MissingExtra
 
 
 def parquet_columns(path: Path) -> tuple[str, ...]:
-    """Return the names of a Parquet file's columns, in order, but for the index of pandas, which comes first.
+    """Return the names of the columns of a Parquet file, in order, but for the index of pandas, which comes first.
+
+    Those of a folder are of its first file, and behind them those that folders within it are named after (`year=2024`).
 
     Raises:
         MissingExtra: if pyarrow is not installed.
@@ -31,7 +33,7 @@ def read_parquet(
     Columns of Arrow's dictionary type, which pandas and polars write for categories, are categories.
 
     Arguments:
-        path: the file.
+        path: the file, or the folder.
         wanted: names of the columns to read.
         exact: those whose values must be told apart however large they are: see `column_of`.
         missing: texts that stand for a missing value.
@@ -63,12 +65,12 @@ def parquet_blocks(
     Raises:
         MissingExtra, DataError: as for `read_parquet`, when the block is reached.
     """
-    file = _open(path)
-    names = [name for name in _names(file) if name in wanted]
-    categories = frozenset(name for name in names if is_category(file.schema_arrow.field(name).type))
+    stored = _open(path)
+    names = [name for name in _names(stored) if name in wanted]
+    categories = frozenset(name for name in names if is_category(stored.schema.field(name).type))
     before = 0
     try:
-        for batch in file.iter_batches(rows, columns=names):
+        for batch in stored.to_batches(columns=names, batch_size=rows, batch_readahead=2, fragment_readahead=1):
             columns = read_columns(
                 names,
                 str(path),
@@ -94,24 +96,24 @@ def parquet_blocks(
 
 
 def parquet_rows(path: Path) -> int:
-    """Return the number of rows, from the file's footer."""
-    return int(_open(path).metadata.num_rows)
+    """Return the number of rows, from what files say at their ends."""
+    return int(_open(path).count_rows())
 
 
-def _names(file: Any) -> list[str]:
+def _names(stored: Any) -> list[str]:
     # pandas writes its index behind the columns, where labels are expected.
-    about: dict[str, Any] = file.schema_arrow.pandas_metadata or {"index_columns": []}
-    stored = about["index_columns"]
-    names: list[str] = file.schema_arrow.names
-    return [*(name for name in names if name in stored), *(name for name in names if name not in stored)]
+    about: dict[str, Any] = stored.schema.pandas_metadata or {"index_columns": []}
+    index = about["index_columns"]
+    names: list[str] = stored.schema.names
+    return [*(name for name in names if name in index), *(name for name in names if name not in index)]
 
 
 def _open(path: Path) -> Any:
     try:
-        parquet: Any = importlib.import_module("pyarrow.parquet")
+        dataset: Any = importlib.import_module("pyarrow.dataset")
     except ImportError as error:
         raise MissingExtra("Reading Parquet needs pyarrow: pip install 'erasurehead[report]'.") from error
     try:
-        return parquet.ParquetFile(path)
+        return dataset.dataset(str(path), format="parquet", partitioning="hive" if path.is_dir() else None)
     except (OSError, ValueError) as error:  # pyarrow's own errors are subclasses of ValueError
         raise DataError(f"{path} is not a Parquet file ({error}).") from None

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from erasurehead._internal.partition import split_samples
 from erasurehead._internal.storage.access import FILE_MODES, FOLDER_MODES, Access
 from erasurehead._internal.storage.folders import Folder
-from erasurehead._internal.user_files import readable
 from erasurehead.datasets._base import RowSplit
 from erasurehead.datasets._encoded import EncodingReport, Task
 from erasurehead.datasets._preprocessing.columns import Columns
 from erasurehead.datasets._preprocessing.target import check_task
 from erasurehead.datasets._readers.dialects import Dialect, check_dialect
+from erasurehead.datasets._readers.forms import opened
 from erasurehead.datasets._sharded.folder import ShardFolder
 from erasurehead.datasets._sharded.manifest import MANIFEST, Form, Origin, ShardManifest, StoredFile
 from erasurehead.datasets._sharded.shard_files import RowFiles, write_supports, write_text
@@ -93,7 +93,7 @@ def shard(
     columns = Columns(**how)
     split = RowSplit(test_fraction, seed)
     check_task(task)
-    place = readable(path).absolute()
+    place = opened(path).absolute()
     source = source_of(place, target, columns, dialect)
     with _folder_to_be(folder, access) as scratch:
         with _unchanged(place):
@@ -104,7 +104,9 @@ def shard(
             writing = _Writing(scratch, source, fitted, tasks, block)
             writing.spool_rows()
         tell(f"writing {counted('task', n_tasks)} ...")
-        origin = Origin(str(place), place.stat().st_size, fitted.places.n_rows, test_fraction or 0.0, seed)
+        origin = Origin(
+            str(place), sum(size for _, size, _ in _state(place)), fitted.places.n_rows, test_fraction or 0.0, seed
+        )
         writing.finish(origin)
     return ShardFolder.open(folder)
 
@@ -194,15 +196,16 @@ class _Writing:
 @contextlib.contextmanager
 def _unchanged(path: Path) -> Generator[None]:
     """Raise `DataError` if a file has changed during the block."""
-
-    def state() -> tuple[int, int, int]:
-        status = path.stat()
-        return status.st_ino, status.st_size, status.st_mtime_ns
-
-    before = state()
+    before = _state(path)
     yield
-    if state() != before:
+    if _state(path) != before:
         raise DataError(CHANGED.format(source=path))
+
+
+def _state(path: Path) -> list[tuple[int, int, int]]:
+    """Return which file a path is, how long, and when it was changed; of a folder, of each of its files."""
+    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    return [(status.st_ino, status.st_size, status.st_mtime_ns) for status in (file.stat() for file in files)]
 
 
 def _free(out: str | os.PathLike[str]) -> Path:

@@ -10,10 +10,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from erasurehead._internal.user_files import readable
 from erasurehead.datasets._preprocessing.columns import Columns
 from erasurehead.datasets._readers.dialects import Dialect, given
-from erasurehead.datasets._readers.forms import form
+from erasurehead.datasets._readers.forms import form, opened
 from erasurehead.datasets._readers.frames import Frame, is_frame
 from erasurehead.datasets._sources.arrays import array_source
 from erasurehead.datasets._sources.rows import RowSource
@@ -51,7 +50,7 @@ def source_of(
         return TableSource(origin, None if target is None else str(target), columns, dialect, whole)
     if not isinstance(origin, str | os.PathLike):
         raise invalid("path", "must be a file, or a frame of pandas, polars or pyarrow", type(origin).__name__, _FRAMES)
-    path, name = readable(origin), None if target is None else os.fspath(target)
+    path, name = opened(origin), None if target is None else os.fspath(target)
     return (
         TableSource(path, name, columns, dialect, whole)
         if _is_table(path, columns, dialect)

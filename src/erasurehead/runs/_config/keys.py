@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, cast, get_args, get_origin
 
@@ -66,12 +66,12 @@ class Key:
             "text": self.text,
         }
 
-    @property
+    @cached_property
     def path(self) -> str:
         """Section and name, such as `"run.workers"`."""
         return f"{self.section}.{self.name}" if self.section else self.name
 
-    @property
+    @cached_property
     def option(self) -> str:
         """The long option, such as `"--workers"`; empty if there is none."""
         return self.options[0].partition("/")[0] if self.options else ""
