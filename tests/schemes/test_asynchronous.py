@@ -76,14 +76,17 @@ class Models(Callback):
         self.seen.append(x)
 
 
-def constant_age(age: int, steps: int) -> tuple[int, Timetable]:
+def constant_age(age: int, steps: int, own: bool = True) -> tuple[int, Timetable]:
     """Return workers, and delays under which every message is so many steps old once the run is under way.
 
-    A worker that answers an earlier order takes the newest one there is: n busy workers in turn are n steps late. One
-    that answers the newest waits for the next. So one worker alone is on time; if another stops the first step before
-    it has answered, it is one step late for ever.
+    A worker that has answered takes the model that its own message has moved (`own`): n busy workers in turn are n - 1
+    steps late. Otherwise it takes the newest one that there is when it has answered an earlier order, and n of them are
+    n steps late. One that answers the newest waits for the next. So one worker alone is on time; if another stops the
+    first step before it has answered, it is one step late for ever.
     """
-    every = {(worker, step, 0): 1.0 for worker in range(max(1, age)) for step in range(steps + 1)}
+    every = {(worker, step, 0): 1.0 for worker in range(age + 1) for step in range(steps + 1)}
+    if own:
+        return age + 1, Timetable(every)
     if age == 1:
         return 2, Timetable({**every, (1, 0, 0): 0.5, **{(1, step, 0): np.inf for step in range(1, steps + 1)}})
     return max(1, age), Timetable(every)
@@ -107,12 +110,13 @@ def test_the_closed_form_is_the_textbooks() -> None:
     assert closed_form(0.1, 1) == pytest.approx((0.1 * NOISE) ** 2 * (1 + a) / ((1 - a) * ((1 + a) ** 2 - 1)))
 
 
+@pytest.mark.parametrize("own", [True, False])
 @pytest.mark.parametrize("age", [0, 1, 4])
-def test_the_steady_variance_is_that_of_the_closed_form(age: int) -> None:
+def test_the_steady_variance_is_that_of_the_closed_form(age: int, own: bool) -> None:
     steps, rate = 260, 0.12
-    workers, delays = constant_age(age, steps)
+    workers, delays = constant_age(age, steps, own)
     models = Models()
-    scheme = schemes.asynchronous(workers, adaptive=False)
+    scheme = schemes.asynchronous(workers, adaptive=False, after_own_step=own)
     run = go(Noisy(workers), scheme, rate, delays, steps, np.ones(WIDTH), models)
     ages = {row.taken - row.round for row in run.arrivals if row.taken is not None and row.round > 20}
     assert ages == {age}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+
 import numpy as np
 import pytest
 
@@ -45,6 +47,34 @@ def test_ringmaster_takes_no_gradient_as_old_as_its_threshold(threshold: int) ->
         models.append(models[-1] - rate * (6 * gradient + asked.penalty_gradient(models[-1])))
     np.testing.assert_allclose(run.x, models[-1], rtol=1e-9)
     assert max(ages) >= 5  # of six workers: so that the threshold has something to throw away
+
+
+def published(threshold: int, law: delays.Delays, workers: int, steps: int) -> list[tuple[int, int]]:
+    """Return, for each gradient of Ringmaster as its authors write it, the worker and the age; by a loop of its own."""
+    draws = [iter(law.rows(0, steps * workers, workers)[:, worker].tolist()) for worker in range(workers)]
+    busy = [(next(draws[worker]), worker, 0) for worker in range(workers)]
+    came: list[tuple[int, int]] = []
+    taken = 0
+    while taken < steps:
+        now, worker, begun = heapq.heappop(busy)
+        came.append((worker, taken - begun))
+        taken += taken - begun < threshold
+        heapq.heappush(busy, (now + next(draws[worker]), worker, taken))
+    return came
+
+
+@pytest.mark.parametrize("threshold", [1, 3, 8])
+def test_ringmaster_hands_out_models_as_published(threshold: int) -> None:
+    """Each worker is handed the model that its own message has moved, or the newest one if the message is too old."""
+    law = delays.Fixed(tuple((0.3141, 0.5257, 0.7383, 1.1749, 1.3931, 1.8127) for _ in range(700)))
+    run = trained(schemes.ringmaster(6, threshold), 120, law=law)
+    came = sorted(
+        (row.taken, row.place, row.worker, row.taken - row.round) for row in run.arrivals if row.taken is not None
+    )
+    assert [(worker, age) for _, _, worker, age in came] == published(threshold, law, 6, 120)
+    without = trained(schemes.ringmaster(6, threshold, after_own_step=False), 120, law=law)
+    thrown = [sum(1 for row in one.arrivals if not row.censored) - 120 for one in (run, without)]
+    assert thrown[0] < thrown[1] or threshold == 1
 
 
 def training_samples(n_samples: int, n_tasks: int) -> list[slice]:

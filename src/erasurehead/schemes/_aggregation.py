@@ -78,11 +78,14 @@ class Aggregation(Resumable, ABC):
     Attributes:
         wants_late: whether messages of earlier rounds are used; the training loop then passes them to `late`.
         greatest_age: the greatest age, in steps, of such a message; older ones are recorded, but not passed on.
+        after_own_step: whether a worker that has answered waits for the step that its answer makes, and goes on from
+            that model; else it goes on at once, from the newest model there is.
         faithful: whether the estimate is the full gradient wherever the decoding is exact.
     """
 
     wants_late: bool = False
     greatest_age: float = math.inf
+    after_own_step: bool = False
     faithful: ClassVar[bool] = False
 
     @property

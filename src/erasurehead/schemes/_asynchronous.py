@@ -33,29 +33,35 @@ class Asynchronous(Aggregation):
     small `greatest_age` Ringmaster ASGD (`schemes.ringmaster`). Rennala (`schemes.rennala`), which waits for a batch of
     gradients at one point and takes no late ones, needs no aggregation of its own.
 
+    As published, a worker that has answered is handed the model that its own message has moved; if the message is too
+    old to be used, the newest one. Without `after_own_step` it does not wait for the coordinator, but goes on at once
+    from the newest model, which its message has not moved yet.
+
     The recorded loss is the mean of what the messages say, at the models where they were computed.
 
     Arguments:
         adapt: whether old messages are given shorter steps.
         greatest_age: the greatest age of a message, in steps, at least 0; older ones are dropped.
+        after_own_step: whether a worker that has answered waits for the step that its message makes.
     """
 
     wants_late = True
 
     checkpointed = ("_steps",)
 
-    def __init__(self, adapt: bool = True, greatest_age: int = GREATEST_AGE) -> None:
-        self.adapt = adapt
+    def __init__(self, adapt: bool = True, greatest_age: int = GREATEST_AGE, after_own_step: bool = True) -> None:
+        self.adapt, self.after_own_step = adapt, after_own_step
         self.greatest_age = check_count("greatest_age", greatest_age, at_least=0)
         self._late: list[LateMessage] = []
         self._steps = ShortenedSteps(self.greatest_age)
         self._share = 1.0
 
     def __repr__(self) -> str:
-        return f"Asynchronous(adapt={self.adapt}, greatest_age={self.greatest_age})"
+        more = "" if self.after_own_step else ", after_own_step=False"
+        return f"Asynchronous(adapt={self.adapt}, greatest_age={self.greatest_age}{more})"
 
     def begin(self) -> Asynchronous:
-        return Asynchronous(self.adapt, int(self.greatest_age))
+        return Asynchronous(self.adapt, int(self.greatest_age), self.after_own_step)
 
     @property
     def share(self) -> float:

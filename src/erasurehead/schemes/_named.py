@@ -274,13 +274,16 @@ def erasurehead(
 
 
 def asynchronous(
-    n_workers: int, n_tasks: int | None = None, adaptive: bool = True, greatest_age: int = GREATEST_AGE
+    n_workers: int,
+    n_tasks: int | None = None,
+    adaptive: bool = True,
+    greatest_age: int = GREATEST_AGE,
+    after_own_step: bool = True,
 ) -> Scheme:
     """Return asynchronous training: the model moves at every message, whatever model its gradient was computed at.
 
-    No worker ever waits for another. It needs `late="carry"`, so that late workers finish their work; a worker that
-    has answered takes the newest model. Steps are many and short: one pass over the data takes as many steps as there
-    are workers.
+    No worker ever waits for another. It needs `late="carry"`, so that late workers finish their work. Steps are many
+    and short: one pass over the data takes as many steps as there are workers.
 
     Arguments:
         n_workers: number of workers.
@@ -288,9 +291,12 @@ def asynchronous(
         adaptive: whether older messages are given shorter steps, so that one step size suits all delays: see
             `Asynchronous`.
         greatest_age: the greatest age of a message, in steps; older ones are dropped.
+        after_own_step: whether a worker that has answered goes on from the model that its message has moved, as
+            published; else it goes on at once, from the newest model there is when it is done.
     """
     code = codes.uncoded(n_workers, n_tasks)
-    scheme = custom(code, _lateness.Arrivals(1), Asynchronous(adaptive, greatest_age), "asynchronous")
+    aggregation = Asynchronous(adaptive, greatest_age, after_own_step)
+    scheme = custom(code, _lateness.Arrivals(1), aggregation, "asynchronous")
     return replace(scheme, late="carry")
 
 
@@ -372,7 +378,7 @@ def _piag(code: GradientCode, rule: WaitRule, adaptive: bool, max_age: int) -> S
     return replace(scheme, reform=partial(_piag_again, code, rule, adaptive, max_age))
 
 
-def ringmaster(n_workers: int, threshold: int, n_tasks: int | None = None) -> Scheme:
+def ringmaster(n_workers: int, threshold: int, n_tasks: int | None = None, after_own_step: bool = True) -> Scheme:
     """Return Ringmaster ASGD: asynchronous training that discards gradients of at least a given age.
 
     The model moves by a whole step at every message that is less than `threshold` steps old. With a threshold that
@@ -386,10 +392,11 @@ def ringmaster(n_workers: int, threshold: int, n_tasks: int | None = None) -> Sc
         threshold: the age, in steps, from which gradients are discarded, at least 1; with 1 only gradients at the
             newest model count.
         n_tasks: number of tasks, at least n_workers; by default one per worker.
+        after_own_step: as for `asynchronous`.
     """
     check_count("threshold", threshold)
     code = codes.uncoded(n_workers, n_tasks)
-    aggregation = Asynchronous(adapt=False, greatest_age=threshold - 1)
+    aggregation = Asynchronous(adapt=False, greatest_age=threshold - 1, after_own_step=after_own_step)
     return replace(custom(code, _lateness.Arrivals(1), aggregation, "ringmaster"), late="carry")
 
 

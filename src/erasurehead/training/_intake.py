@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import final
 
+from erasurehead._internal.late_work import rounds_kept
 from erasurehead.engines import Arrived, Died, Event, Failed, Joined, Order
 from erasurehead.faults._byzantine import unusable
 from erasurehead.training._callbacks import Callback, StepLog
@@ -38,12 +40,31 @@ class Intake:
         """Send an order to some workers."""
         self.pool.engine.submit(order, workers)
         self.monitor.ordered(workers)
+        if self._by_hand:
+            self.late.rounds.hand(workers, order.round)
+
+    def submit_new(self, order: Order) -> None:
+        """Send the order of a new round to all workers, or to those whose last answers the model has taken in."""
+        self.submit(order, self._ready(order) if self._by_hand else self.pool.present())
+
+    def keep_at_work(self, order: Order) -> None:
+        """Send the order under way to those who wait for another, if nobody is at work and more answers are needed."""
+        if self._by_hand and not self.late.rounds.at_work(self.pool.present()) and (ready := self._ready(order)):
+            self.submit(order, ready)
+
+    @property
+    def _by_hand(self) -> bool:
+        """Whether a worker that has answered is sent no order before the step that its answer makes."""
+        return self.pool.assignment.scheme.aggregation.after_own_step
+
+    def _ready(self, order: Order) -> list[int]:
+        return self.late.rounds.ready(self.pool.present(), order.round, rounds_kept(self.pool.engine.late))
 
     def take(self, event: Event, current: Round) -> None:
         """Process an event."""
         if isinstance(event, Arrived):
             last = (event.worker, event.spec.message) in current.assignment.lasts
-            self.monitor.heard(event, last and event.order_round == current.order.round)
+            self.monitor.heard(event, last and (self._by_hand or event.order_round == current.order.round))
             self.late.rounds.answered(event.worker, event.order_round - (not last))
             if event.order_round == current.order.round:
                 self._take_in_time(event, current)
@@ -58,6 +79,10 @@ class Intake:
                 text = f"worker {event.worker} failed: {event.reason}"
                 self.log.notice_failure("failed", event.worker, text, reason=event.reason)
             self.monitor.failed(event.worker)
+            if self._by_hand:
+                self.late.rounds.answered(event.worker, event.order_round)
+                if not own:
+                    self.submit(current.order, [event.worker])
         elif isinstance(event, Died):
             self.monitor.forget(event.worker)
             self.log.forget_failures(event.worker)
@@ -81,7 +106,10 @@ class Intake:
             current.arrive(row, event)
 
     def _take_late(self, event: Arrived, current: Round) -> None:
+        counted = len(current.view.late)
         row = self.late.take(event, current)
+        if self._by_hand and len(current.view.late) == counted:  # too old, or refused: there is no step to wait for
+            self.submit(current.order, self.late.rounds.ready([event.worker], current.order.round, math.inf))
         if row is not None:
             current.arrive_late(row, event.spec.nbytes)
             for callback in self.callbacks:

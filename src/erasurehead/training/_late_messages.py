@@ -7,6 +7,7 @@ code is resized, and handed over when waiting has ended, in an order that does n
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -202,7 +203,7 @@ class RoundTable(Resumable):
         carried: whether workers finish an order although newer ones are out.
     """
 
-    checkpointed = ("_first", "_assignments", "_answered")
+    checkpointed = ("_first", "_assignments", "_answered", "_handed")
 
     def __init__(self, carried: bool) -> None:
         self._carried = carried
@@ -210,6 +211,9 @@ class RoundTable(Resumable):
         self._begins = array("d")
         self._assignments: list[tuple[int, int, _Numbers]] = []  # first round, generation, numbers
         self._answered: dict[int, int] = {}  # by worker: the newest round that it has answered completely
+        self._handed: dict[
+            int, int
+        ] = {}  # by worker: the round that it works on, where orders are handed out one by one
         self._look = _SPARE
 
     def add(self, number: int, begin: float, assignment: Assignment, greatest_age: float) -> None:
@@ -247,10 +251,32 @@ class RoundTable(Resumable):
         """Record that a worker has sent all that a round asks of it, so that it works on no order up to that round."""
         if number > self._answered.get(worker, -1):
             self._answered[worker] = number
+        if self._handed.get(worker, math.inf) <= number:
+            del self._handed[worker]
+
+    def hand(self, workers: Iterable[int], number: int) -> None:
+        """Record that workers were handed the order of a round, where they are not simply sent every order."""
+        self._handed.update(dict.fromkeys(workers, number))
+
+    def ready(self, workers: Iterable[int], number: int, kept: float) -> list[int]:
+        """Return the workers to whom the order of a round can be handed.
+
+        Arguments:
+            workers: those to choose from.
+            number: the round; who has answered it is left out.
+            kept: how many rounds old an order must be, that a worker is at, so that it keeps it.
+        """
+        free = [worker for worker in workers if number - self._handed.get(worker, -math.inf) > min(kept, MOST)]
+        return [worker for worker in free if self._answered.get(worker, -1) < number]
+
+    def at_work(self, workers: Iterable[int]) -> bool:
+        """Return whether any of some workers works on an order that it was handed."""
+        return any(worker in self._handed for worker in workers)
 
     def joined(self, worker: int, number: int) -> None:
         """Record that a worker is new, or has been replaced: the given round is its first."""
         self._answered[worker] = number - 1
+        self._handed.pop(worker, None)
 
     def forget_old(self, workers: Iterable[int], greatest_age: float = 0.0) -> None:
         """Forget the rounds that no worker is working on any more.

@@ -111,7 +111,7 @@ class RoundRunner(Resumable):
         begin = self._pool.engine.stamp("begin", order.round)
         current = Round(order, assignment, assignment.scheme.rules[order.kind], begin, ages, view)
         self._late.begin(current)
-        self._intake.submit(order, self._pool.present())
+        self._intake.submit_new(order)
         return current
 
     def _until_decoded(self, current: Round, tried: bool) -> _Outcome:

@@ -192,6 +192,7 @@ class Waiting:
         overdue(SHORT)
         if now > time_is_up:
             raise TimeIsUp(TIME_IS_UP)
+        self.intake.keep_at_work(current.order)
         try:
             event = engine.next_event(None if until == math.inf else until)
         except NothingUnderWay as error:
