@@ -301,8 +301,8 @@ class Member:
                     vector = widened(vector, np.empty(len(vector), self._own.dtype))
                 else:
                     vector = self.port.keep(vector)
+                self.port.send(sender, Head(Kind.READ, term=self._view.term))  # before a version that it may be in
                 self._fold(sender, vector, head.steps, head.samples, head.seconds, head.version)
-                self.port.send(sender, Head(Kind.READ, term=self._view.term))
         elif head.kind is Kind.READ:
             if sender == self._view.gathers:
                 self._unread = False

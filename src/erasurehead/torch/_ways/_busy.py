@@ -25,7 +25,7 @@ COUNTED = 4096
 
 
 _MOST = 8  # vectors that are summed at once: each is read once then, and the sum so often as well
-_PIECE = 1 << 15  # elements: what is made of them stays in the cache
+_PIECE = 1 << 16  # elements: what is made of them stays in the cache
 
 
 @final
@@ -72,10 +72,10 @@ class Busy(Way):
         """Yield the sum of what came, piece by piece, so that each is read once: where it begins, and the piece."""
         for low in range(begin, end, _PIECE):
             high = min(low + _PIECE, end)
-            total = self._piece[: high - low]
-            total[:] = self._came[0][low:high]
-            for vector in self._came[1:]:
-                total += vector[low:high]
+            first, *others = (vector[low:high] for vector in self._came)
+            total = np.add(first, others.pop(0) if others else 0.0, out=self._piece[: high - low])
+            for vector in others:
+                total += vector
             yield low, total
 
     def closes(self, members: Collection[int], now: float) -> bool:
