@@ -7,7 +7,8 @@ stay each rank's own. Vectors between ranks are float32 whatever the model compu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -58,7 +59,6 @@ class Flat:
         self.length = self.n_parameters + sum(buffer.numel() for _, buffer in self._buffers())
         self._joined: torch.Tensor | None = None
         self._places: list[int] = []
-        self._staged: Array | None = None  # for what is not of the vector's kind, or not on the host
         self._join()
 
     def _join(self) -> None:
@@ -116,7 +116,7 @@ class Flat:
 
     def gradients(self, out: Array, present: Array) -> None:
         """Copy the gradients into a vector, 0 where there is none, and note for each parameter whether there is."""
-        for index, (parameter, own) in enumerate(zip(self.parameters, self._cut(out), strict=True)):
+        for index, (parameter, own) in enumerate(parts(out, self.parameters)):
             present[index] = parameter.grad is not None
             if parameter.grad is None:
                 own.zero_()
@@ -125,24 +125,22 @@ class Flat:
 
     def set_gradients(self, vector: Array, present: Array) -> None:
         """Make parts of a vector the gradients, where any rank had one; it must not be changed before they are used."""
-        for index, (parameter, own) in enumerate(zip(self.parameters, self._cut(vector), strict=True)):
+        for index, (parameter, own) in enumerate(parts(vector, self.parameters)):
             parameter.grad = own.to(parameter) if present[index] else None
 
-    def _cut(self, vector: Array) -> Iterator[torch.Tensor]:
-        return cut(_tensor(vector), self.parameters)
+    @cached_property
+    def _staged(self) -> Array:
+        return self.room()
 
     def change(self, before: Array, out: Array) -> Array:
         """Return the model less a vector."""
-        begin, target = 0, _tensor(out)
-        base = _tensor(before)
-        for piece in self._pieces():
-            end = begin + piece.numel()
-            own = piece.detach().reshape(-1)
-            if own.device.type != "cpu" or own.dtype != target.dtype:
-                self._staged = self.room() if self._staged is None else self._staged
-                own = _tensor(self._staged)[begin:end].copy_(own)
-            torch.sub(own, base[begin:end], out=target[begin:end])
-            begin = end
+        pieces = list(self._pieces())
+        staged = out if self.parameters[0].device.type == "cpu" else self._staged  # where a GPU can reach it at once
+        for (piece, own), (_, base), (_, stage) in zip(
+            *(parts(one, pieces) for one in (out, before, staged)), strict=True
+        ):
+            alike = piece.device.type == "cpu" and piece.dtype == own.dtype
+            torch.sub(piece.detach() if alike else stage.copy_(piece.detach()), base, out=own)
         return out
 
     def write(self, vector: Array) -> None:
@@ -158,22 +156,23 @@ def finite(tensors: list[torch.Tensor]) -> bool:
     return all(bool(torch.isfinite(each).all()) for each in tensors)  # the sum alone was too large
 
 
-def _tensor(vector: Array) -> torch.Tensor:
-    return cast("Any", torch).from_numpy(vector)  # which has no types
+def parts(vector: Array, tensors: Iterable[torch.Tensor]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Return tensors, each with its part of a vector, which begins with the first one's, in its shape."""
+    source = cast("Any", torch).from_numpy(vector)  # which has no types
+    own = list(tensors)
+    return zip(own, cut(source, own), strict=True)
 
 
-def _read(pieces: Iterator[torch.Tensor], out: Array) -> Array:
-    own = list(pieces)
-    for piece, target in zip(own, cut(_tensor(out), own), strict=True):
-        target.copy_(piece.detach())
+def _read(pieces: Iterable[torch.Tensor], out: Array) -> Array:
+    for piece, own in parts(out, pieces):
+        own.copy_(piece.detach())
     return out
 
 
-def _write(pieces: Iterator[torch.Tensor], vector: Array) -> None:
-    own = list(pieces)
+def _write(pieces: Iterable[torch.Tensor], vector: Array) -> None:
     with torch.no_grad():
-        for piece, source in zip(own, cut(_tensor(vector), own), strict=True):
-            piece.copy_(source)
+        for piece, own in parts(vector, pieces):
+            piece.copy_(own)
 
 
 def _dense(tensor: torch.Tensor) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
 
 import torch
 from torch.optim import SGD, Adam, AdamW, NAdam, Optimizer, RAdam, RMSprop
 
 from erasurehead._internal.arrays import Array
+from erasurehead.torch._flat import parts
 from erasurehead.torch._ways._busy import COUNTED
 
 
@@ -38,15 +41,14 @@ class SharedMomentum:
         steps = float(newest[-1] - before[-1]) % COUNTED
         if not 0.0 < steps < 0.5 * COUNTED:
             return
-        old, new, begin = _tensor(before), _tensor(newest), 0
+        every = [parameter for group in self._optimizer.param_groups for parameter in group["params"]]
+        both = zip(parts(before, every), parts(newest, every), strict=True)
         for group in self._optimizer.param_groups:
             scale = (-1.0 if group["maximize"] else 1.0) / (steps * float(group["lr"]) or float("inf"))
-            for parameter in group["params"]:
+            for (parameter, old), (_, new) in islice(both, len(group["params"])):
                 buffer = self._optimizer.state.get(parameter, {}).get("momentum_buffer")
-                end = begin + parameter.numel()
                 if buffer is not None and scale:
-                    buffer.copy_((old[begin:end] - new[begin:end]).view(parameter.shape)).mul_(scale)
-                begin = end
+                    buffer.copy_(old - new).mul_(scale)
 
 
 class SharedMoments:
@@ -84,36 +86,33 @@ class SharedMoments:
             found.append((end, float(first), float(second)))
         return tuple(found)
 
-    def read(self, out: Array) -> None:
-        """Copy the moments, and then the number of steps, into a vector; 0 where there are none yet."""
-        target, begin, steps = _tensor(out), 0, 0.0
-        out[:] = 0.0
-        for key in self._keys:
-            for parameter in self._parameters:
+    def _parts(self, vector: Array) -> Iterator[tuple[torch.Tensor, torch.Tensor, dict[str, Any]]]:
+        """Yield each moment that there is, its part of a vector, and the state that it is of."""
+        for number, key in enumerate(self._keys):
+            for parameter, own in parts(vector[number * self.n_parameters :], self._parameters):
                 state: dict[str, Any] = self._optimizer.state.get(parameter, {})
                 if key in state:
-                    target[begin : begin + parameter.numel()].view(parameter.shape).copy_(state[key])
-                    steps = max(steps, float(state["step"]))
-                begin += parameter.numel()
-        out[-1] = steps
+                    yield state[key], own, state
+
+    def read(self, out: Array) -> None:
+        """Copy the moments, and then the number of steps, into a vector; 0 where there are none yet."""
+        out[:] = 0.0
+        for moment, own, state in self._parts(out):
+            own.copy_(moment)
+            out[-1] = max(out[-1], float(state["step"]))
 
     def write(self, vector: Array) -> None:
         """Replace the moments by the team's, where there are any."""
-        source, begin = _tensor(vector), 0
         self._versions = float(vector[-1])
-        for key in self._keys:
-            for parameter in self._parameters:
-                state: dict[str, Any] = self._optimizer.state.get(parameter, {})
-                if key in state:
-                    state[key].copy_(source[begin : begin + parameter.numel()].view(parameter.shape))
-                    largest = state.get("max_exp_avg_sq")
-                    if largest is not None and key == self._keys[-1]:
-                        torch.maximum(largest, state[key], out=largest)
-                    if isinstance(state["step"], torch.Tensor):
-                        state["step"].fill_(self._versions)
-                    else:
-                        state["step"] = int(self._versions)
-                begin += parameter.numel()
+        for moment, own, state in self._parts(vector):
+            moment.copy_(own)
+            largest = state.get("max_exp_avg_sq")
+            if largest is not None and moment is state[self._keys[-1]]:
+                torch.maximum(largest, moment, out=largest)
+            if isinstance(state["step"], torch.Tensor):
+                state["step"].fill_(self._versions)
+            else:
+                state["step"] = int(self._versions)
 
     def temper(self, gradients: Array, ranks: int) -> None:
         """Let the next step add the square of this rank's gradient divided by the number of ranks, not the whole.
@@ -123,31 +122,26 @@ class SharedMoments:
         """
         if not self._versions:
             return
-        source, begin = _tensor(gradients), 0
+        both = parts(gradients, self._parameters)
         for group, (_, _, second) in zip(self._optimizer.param_groups, self.decay, strict=True):
-            for parameter in group["params"]:
-                end = begin + parameter.numel()
-                state: dict[str, Any] = self._optimizer.state.get(parameter, {})
-                if self._keys[-1] in state and second and parameter.grad is not None:
-                    own = source[begin:end].view(parameter.shape).to(state[self._keys[-1]])
-                    state[self._keys[-1]].addcmul_(own, own, value=-(1.0 - second) / second * (1.0 - 1.0 / ranks))
-                begin = end
+            for parameter, part in islice(both, len(group["params"])):
+                moment = self._optimizer.state.get(parameter, {}).get(self._keys[-1])
+                if moment is not None and second and parameter.grad is not None:
+                    own = part.to(moment)
+                    moment.addcmul_(own, own, value=-(1.0 - second) / second * (1.0 - 1.0 / ranks))
 
     def add_gradients(self, out: Array) -> None:
         """Copy what the optimizer will square into a vector: the gradients, with what decays weights through them."""
-        target, begin = _tensor(out), 0
+        both = parts(out, self._parameters)
         for group in self._optimizer.param_groups:
             coupled = not (group.get("decoupled_weight_decay") or isinstance(self._optimizer, AdamW))
-            for parameter in group["params"]:
-                end = begin + parameter.numel()
-                own = target[begin:end].view(parameter.shape)
+            for parameter, own in islice(both, len(group["params"])):
                 if parameter.grad is None:
                     own.zero_()
                 else:
                     own.copy_(parameter.grad)
                     if coupled and group["weight_decay"]:
                         own.add_(parameter.detach().to(own), alpha=group["weight_decay"])
-                begin = end
 
 
 def steps_average(optimizer: Optimizer) -> bool:
@@ -158,7 +152,3 @@ def steps_average(optimizer: Optimizer) -> bool:
 def shares_moments(optimizer: Optimizer) -> bool:
     """Return whether an optimizer divides by the root of a second moment."""
     return isinstance(optimizer, Adam | AdamW | NAdam | RAdam | RMSprop)
-
-
-def _tensor(vector: Array) -> torch.Tensor:
-    return cast("Any", torch).from_numpy(vector)  # which has no types
