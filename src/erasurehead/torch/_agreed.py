@@ -1,7 +1,7 @@
 """What all ranks of a team must have in common, and how a rank is told in what it differs.
 
 A rank sends a digest of what it has to who gathers. Only where that is another one, it asks for the text that was
-digested, a few bytes at a time, as heads have no room for more, and says what differs and from whom. No input or
+digested, piece by piece, and says what differs and from whom. No input or
 output, no clock, and PyTorch only where there is a model to describe: a rank without one, as tests have, comes sooner.
 """
 
@@ -12,7 +12,10 @@ import json
 import zlib
 from typing import TYPE_CHECKING, Any, cast, final
 
+import numpy as np
+
 import erasurehead
+from erasurehead._internal.arrays import Array
 from erasurehead.errors import InvalidArgument
 from erasurehead.torch._message_heads import Head, Kind
 from erasurehead.torch._port import MemberPort
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 _DIGEST, _SAME, _OTHER, _TELL, _PIECE = range(5)  # what a head's flag says
-_ROOM = 24  # bytes of text in a head
+_ROOM = 1 << 15  # bytes of text that are sent at once
 
 
 def about(optimizer: Optimizer, model: torch.nn.Module, size: int, way: str) -> dict[str, Any]:
@@ -104,29 +107,26 @@ class Agreement:
             one, other = (int.from_bytes(self._digest[low : low + 8], "little", signed=True) for low in (0, 8))
             port.send(gathers, Head(Kind.ABOUT, _DIGEST, one=one, other=other))
 
-    def on_message(self, port: MemberPort, sender: int, head: Head) -> None:
+    def on_message(self, port: MemberPort, sender: int, head: Head, vector: Array | None) -> None:
         """Handle a question, or an answer."""
         if head.flag == _DIGEST:
             theirs = head.one.to_bytes(8, "little", signed=True) + head.other.to_bytes(8, "little", signed=True)
             same = theirs == self._digest[:16]
             port.send(sender, Head(Kind.ABOUT, _SAME if same else _OTHER, one=len(self._text)))
         elif head.flag == _TELL:
-            piece = self._text[head.number * _ROOM : (head.number + 1) * _ROOM].ljust(_ROOM)
-            words = [int.from_bytes(piece[low : low + 8], "little") for low in (0, 8, 16)]
-            signed = [word - (word >> 63 << 64) for word in words]
-            port.send(sender, Head(Kind.ABOUT, _PIECE, 0, words[0], head.number, one=signed[1], other=signed[2]))
+            piece: Any = np.frombuffer(self._text[head.number * _ROOM : (head.number + 1) * _ROOM], np.uint8)
+            port.send(sender, Head(Kind.ABOUT, _PIECE, number=head.number), piece)
         elif sender == self._gathers and self.agreed is None:
-            self._hear(port, sender, head)
+            self._hear(port, sender, head, vector)
 
-    def _hear(self, port: MemberPort, sender: int, head: Head) -> None:
+    def _hear(self, port: MemberPort, sender: int, head: Head, vector: Array | None) -> None:
         if head.flag == _SAME:
             self.agreed = True
         elif head.flag == _OTHER:
             self._length = head.one
             port.send(sender, Head(Kind.ABOUT, _TELL, number=0))
-        elif head.flag == _PIECE and head.number * _ROOM == len(self._theirs):
-            words = head.version, head.one % 2**64, head.other % 2**64
-            self._theirs += b"".join(word.to_bytes(8, "little") for word in words)
+        elif vector is not None and head.number * _ROOM == len(self._theirs):
+            self._theirs += vector.tobytes()
             if len(self._theirs) < self._length:
                 port.send(sender, Head(Kind.ABOUT, _TELL, number=len(self._theirs) // _ROOM))
             else:
@@ -141,7 +141,7 @@ class Agreement:
         """
         if self.agreed is not False:
             return
-        theirs = cast("dict[str, Any]", json.loads(self._theirs[: self._length]))
+        theirs = cast("dict[str, Any]", json.loads(self._theirs))
         found: list[str] = []
         for name in [*self._own, *(name for name in theirs if name not in self._own)]:
             here, there = (f"{side[name]}" if name in side else "missing" for side in (self._own, theirs))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 
@@ -283,7 +283,7 @@ class Member:
             self.handouts.on_message(self.port, sender, head)
         elif head.kind is Kind.ABOUT:
             if self.agreement is not None:
-                self.agreement.on_message(self.port, sender, head)
+                self.agreement.on_message(self.port, sender, head, vector)
         elif head.kind is Kind.NEWEST:
             name = head.one, head.version
             if vector is not None and head.term >= self._view.term and name > self.newest:
@@ -446,7 +446,7 @@ class Member:
             self._pieces.append(vector.tobytes())
             self._wanted_at = self.port.now()
             if sum(map(len, self._pieces)) >= head.other:
-                self.state = (head.one, head.version), b"".join(self._pieces)[: head.other]
+                self.state = (head.one, head.version), b"".join(self._pieces)
                 self.port.wake_script()
             else:
                 self.port.send(sender, Head(Kind.WANT, number=len(self._pieces)))
@@ -467,12 +467,11 @@ class Member:
             return
         (term, version), data = self._served[rank]
         size = self._own.nbytes
-        piece = data[number * size : (number + 1) * size]
-        padded = piece + bytes(-len(piece) % self._own.itemsize)
+        piece: Any = np.frombuffer(data[number * size : (number + 1) * size], np.uint8)
         if (number + 1) * size >= len(data):
             del self._served[rank]
         head = Head(Kind.STATE, number=number, version=version, one=term, other=len(data))
-        self.port.send(rank, head, np.frombuffer(padded, self._own.dtype))
+        self.port.send(rank, head, piece)
 
     # Who gathers
 

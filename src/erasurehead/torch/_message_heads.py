@@ -57,8 +57,8 @@ class Kind(IntEnum):
     others have an epoch of one samples."""
     ABOUT = 22
     """What all ranks must have in common; flag: 0 if one and other are its digest, 1 if they are here, too, 2 if here
-    it is another one, of so many bytes as one says, 3 if I want to know a piece of that, 4 if this is it: version, one
-    and other; number: of the piece."""
+    it is another one, of so many bytes as one says, 3 if I want to know a piece of that, 4 if this is it: the vector;
+    number: of the piece."""
 
 
 class Head(NamedTuple):
