@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -222,10 +223,11 @@ class GradientMeeting(Meeting):
     """
 
     def _prepared(self) -> tuple[Way, Array]:
-        flat, groups = self._flat, self._optimizer.param_groups
-        self._sent = flat.room(len(flat.parameters) + len(groups))
-        self._mean = flat.room(len(flat.parameters) + len(groups))
-        self._before = flat.read_buffers(self._sent[flat.n_parameters : flat.length].copy())
+        flat, present = self._flat, self._flat.length + len(self._flat.parameters)
+        self._sent = flat.room(len(flat.parameters) + len(self._optimizer.param_groups))
+        ends = 0, flat.n_parameters, flat.length, present, len(self._sent)
+        self._gradient, self._buffers, self._present, self._rates = (slice(*pair) for pair in pairwise(ends))
+        self._before = flat.read_buffers(self._sent[self._buffers].copy())
         told = self._sent.copy()
         flat.read(told[: flat.length])
         return FirstGradients(told), told
@@ -244,22 +246,19 @@ class GradientMeeting(Meeting):
                     self.taken, data = member.take_state()
                 self._unpack(data)
             for name, _, vector in following or ():
-                with self.place.held():
-                    self._mean[:] = vector
                 self.taken = name
                 if name[1]:
-                    self._apply()
+                    self._apply(vector.copy())
                 else:
-                    self._flat.write(self._mean)
+                    self._flat.write(vector)
             self._flat.read_buffers(self._before)
 
     def step(self, step: Step, samples: Callable[[], float]) -> float | None:
         flat, member, place = self._flat, self.member, self.place
         flat.check()
-        flat.gradients(self._sent[: flat.n_parameters], self._sent[flat.length : flat.length + len(flat.parameters)])
-        flat.read_buffers(self._sent[flat.n_parameters : flat.length])
-        self._sent[flat.n_parameters : flat.length] -= self._before
-        self._sent[flat.length + len(flat.parameters) :] = [group["lr"] for group in self._optimizer.param_groups]
+        flat.gradients(self._sent[self._gradient], self._sent[self._present])
+        self._sent[self._buffers] = flat.read_buffers(self._sent[self._buffers]) - self._before
+        self._sent[self._rates] = [group["lr"] for group in self._optimizer.param_groups]
         self._step = step
         seconds = place.now() - self._began
         with place.held():
@@ -313,16 +312,15 @@ class GradientMeeting(Meeting):
         self.take()
         self._serve()
 
-    def _apply(self) -> None:
-        """Give the mean gradient to the optimizer."""
+    def _apply(self, mean: Array) -> None:
+        """Give the mean gradient, of which parts become the parameters' gradients, to the optimizer."""
         flat, groups = self._flat, self._optimizer.param_groups
-        present = self._mean[flat.length : flat.length + len(flat.parameters)]
-        flat.set_gradients(self._mean[: flat.n_parameters], present)
+        flat.set_gradients(mean[self._gradient], mean[self._present])
         rates = [group["lr"] for group in groups]
         try:
-            for group, rate in zip(groups, self._mean[flat.length + len(flat.parameters) :], strict=True):
+            for group, rate in zip(groups, mean[self._rates], strict=True):
                 group["lr"] = float(rate)
-            flat.write_buffers(self._before + self._mean[flat.n_parameters : flat.length])
+            flat.write_buffers(self._before + mean[self._buffers])
             self._step()
         finally:
             for group, rate in zip(groups, rates, strict=True):

@@ -279,49 +279,47 @@ class Member:
         if self.left or sender in self.membership.ended:
             return
         known = self.membership.view.members
-        if head.kind in (Kind.ASK, Kind.HAND):
-            self.handouts.on_message(self.port, sender, head)
-        elif head.kind is Kind.ABOUT:
-            if self.agreement is not None:
-                self.agreement.on_message(self.port, sender, head, vector)
-        elif head.kind is Kind.NEWEST:
-            name = head.one, head.version
-            if vector is not None and head.term >= self._view.term and name > self.newest:
-                self._hear(name, head.other, self.port.keep(vector))
-                self.membership.elect(self.port)
-            if self._orphaned and head.term >= self._view.term and sender == self._view.gathers:
-                self._send_again()
-        elif head.kind is Kind.CHANGE:
-            if not self.membership.gathers or sender not in known or head.term < self._since:
-                self.membership.tell_view(self.port, sender)
-            elif vector is None:
-                self.way.dropped(sender, head.seconds, self.port.now())
-            else:
-                if head.flag:
-                    vector = widened(vector, np.empty(len(vector), self._own.dtype))
+        match head.kind:
+            case Kind.ASK | Kind.HAND:
+                self.handouts.on_message(self.port, sender, head)
+            case Kind.ABOUT:
+                if self.agreement is not None:
+                    self.agreement.on_message(self.port, sender, head, vector)
+            case Kind.NEWEST:
+                name = head.one, head.version
+                if vector is not None and head.term >= self._view.term and name > self.newest:
+                    self._hear(name, head.other, self.port.keep(vector))
+                    self.membership.elect(self.port)
+                if self._orphaned and head.term >= self._view.term and sender == self._view.gathers:
+                    self._send_again()
+            case Kind.CHANGE:
+                if not self.membership.gathers or sender not in known or head.term < self._since:
+                    self.membership.tell_view(self.port, sender)
+                elif vector is None:
+                    self.way.dropped(sender, head.seconds, self.port.now())
                 else:
-                    vector = self.port.keep(vector)
-                self.port.send(sender, Head(Kind.READ, term=self._view.term))  # before a version that it may be in
-                self._fold(sender, vector, head.steps, head.samples, head.seconds, head.version)
-        elif head.kind is Kind.READ:
-            if sender == self._view.gathers:
-                self._unread = False
-                self._send_unsent()
+                    vector = widened(vector, self._own) if head.flag else self.port.keep(vector)
+                    self.port.send(sender, Head(Kind.READ, term=self._view.term))  # before a version that it may be in
+                    self._fold(sender, vector, head.steps, head.samples, head.seconds, head.version)
+            case Kind.READ:
+                if sender == self._view.gathers:
+                    self._unread = False
+                    self._send_unsent()
+                    self.port.wake_script()
+            case Kind.DONE:
+                if head.flag:
+                    self._resting.add(sender)
+                else:
+                    self.membership.on_ended(self.port, frozenset({sender}))
                 self.port.wake_script()
-        elif head.kind is Kind.DONE:
-            if head.flag:
-                self._resting.add(sender)
-            else:
-                self.membership.on_ended(self.port, frozenset({sender}))
-            self.port.wake_script()
-        elif head.kind in (Kind.WANT, Kind.SERVE, Kind.STATE):
-            self._on_state(sender, head, vector)
-        elif head.kind is Kind.FETCH:
-            self._tell_newest(sender)
-        else:
-            self.membership.on_message(self.port, sender, head, vector)
-            if head.kind is Kind.HELLO and self.membership.gathers and sender in known:
+            case Kind.WANT | Kind.SERVE | Kind.STATE:
+                self._on_state(sender, head, vector)
+            case Kind.FETCH:
                 self._tell_newest(sender)
+            case _:
+                self.membership.on_message(self.port, sender, head, vector)
+                if head.kind is Kind.HELLO and self.membership.gathers and sender in known:
+                    self._tell_newest(sender)
         self._act()
 
     def on_lost(self, ranks: frozenset[int], certainly: bool) -> None:

@@ -263,25 +263,25 @@ class Membership:
         self._ping_at = port.now() + LEASE / _PINGS
         self._ping(port, port.now())
 
-    def on_message(self, port: MemberPort, sender: int, head: Head, vector: Array | None) -> bool:
-        """Handle a message if it is about membership; return whether it is."""
-        if head.kind is Kind.CLAIM:
-            self.on_claim(port, sender, head)
-        elif head.kind is Kind.GRANT:
-            self.on_grant(port, sender, head)
-        elif head.kind is Kind.DENY:
-            self._seen = max(self._seen, head.term)
-        elif head.kind is Kind.VIEW and vector is not None:
-            self.on_view(port, sender, TeamView.unpacked(vector))
-        elif head.kind is Kind.PING:
-            self.on_ping(port, sender, head)
-        elif head.kind is Kind.PONG:
-            self.on_pong(port, sender, head)
-        elif head.kind is Kind.HELLO:
-            self.on_hello(port, sender, head)
-        else:
-            return False
-        return True
+    def on_message(self, port: MemberPort, sender: int, head: Head, vector: Array | None) -> None:
+        """Handle a message about membership."""
+        match head.kind:
+            case Kind.CLAIM:
+                self.on_claim(port, sender, head)
+            case Kind.GRANT:
+                self.on_grant(port, sender, head)
+            case Kind.DENY:
+                self._seen = max(self._seen, head.term)
+            case Kind.VIEW if vector is not None:
+                self.on_view(port, sender, TeamView.unpacked(vector))
+            case Kind.PING:
+                self.on_ping(port, sender, head)
+            case Kind.PONG:
+                self.on_pong(port, sender, head)
+            case Kind.HELLO:
+                self.on_hello(port, sender, head)
+            case _:
+                pass
 
     # Views
 

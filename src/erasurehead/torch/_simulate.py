@@ -145,11 +145,9 @@ class _Clock:
         each = [seconds_per_sample] * ranks if isinstance(seconds_per_sample, int | float) else list(seconds_per_sample)
         if len(each) != ranks:
             raise invalid("seconds_per_sample", f"must be one number, or one for each of {ranks} ranks", len(each))
-        for value in each:
+        for name, value in (*(("seconds_per_sample", one) for one in each), ("latency", latency)):
             if not 0.0 <= real(value) < float("inf"):
-                raise invalid("seconds_per_sample", "must be a number of seconds of at least 0", value)
-        if not 0.0 <= real(latency) < float("inf"):
-            raise invalid("latency", "must be a number of seconds of at least 0", latency)
+                raise invalid(name, "must be a number of seconds of at least 0", value)
         model = parse(delays) if isinstance(delays, str) else delays
         if model is not None:
             if not isinstance(cast("object", model), Delays):
@@ -455,24 +453,18 @@ def _no_processes() -> Any:
     """Refuse that ranks start processes."""
     start, fork = BaseProcess.start, os.fork
 
-    def refused(*_: object) -> Any:
-        if current_place() is None:
-            return None
-        raise ErasureHeadError(
-            "A simulated rank cannot start processes, as ranks are threads of one process: load data with "
-            "DataLoader(num_workers=0)."
-        )
+    def outside(call: Any) -> Any:
+        def checked(*arguments: object) -> Any:
+            if current_place() is None:
+                return call(*arguments)
+            raise ErasureHeadError(
+                "A simulated rank cannot start processes, as ranks are threads of one process: load data with "
+                "DataLoader(num_workers=0)."
+            )
 
-    def started(self: BaseProcess) -> None:
-        refused()
-        start(self)
+        return checked
 
-    def forked() -> int:
-        refused()
-        return fork()
-
-    BaseProcess.start = started
-    os.fork = forked
+    BaseProcess.start, os.fork = outside(start), outside(fork)
     try:
         yield
     finally:

@@ -26,7 +26,7 @@ MOST_RANKS = 1 << 12
 """Ranks of a team, at most."""
 
 _DTYPES = [np.dtype(name) for name in ("<f4", "<f8", "<f2", "<u2", "<i2", "u1", "i1", "<i4", "<i8")]
-"""Types of elements that vectors may have; bfloat16 travels as bits, uint16."""
+"""Types of elements that vectors may have; bfloat16 travels as bits, int16."""
 
 BEAT = 0.25
 """Seconds between two signs of life."""

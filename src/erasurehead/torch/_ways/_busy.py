@@ -51,10 +51,10 @@ class Busy(Way):
         self.steps = {}
         self._told = model
         self._decay, self._first = decay, first
-        n_moments = decay[-1][0] if decay else 0
-        self._length = len(model) - n_moments * (1 + first) - 1
+        self._n_moments = decay[-1][0] if decay else 0
+        self._length = len(model) - self._n_moments * (1 + first) - 1
         self._came: list[Array] = []  # what was not summed yet
-        self._sum = np.empty(0, model.dtype)  # of the length of what comes, once it is used
+        self._sum = np.zeros(self._length + self._n_moments, model.dtype)
         self._piece = np.empty(_PIECE, model.dtype)
 
     def fold(self, rank: int, vector: Array, steps: int, samples: float, seconds: float) -> None:
@@ -62,21 +62,19 @@ class Busy(Way):
         self.steps[rank] = self.steps.get(rank, 0) + steps
         self._came.append(vector)
         if again or len(self._came) > _MOST:
-            if not len(self._sum):
-                self._sum = np.empty_like(vector)
-            for begin, total in self._totals(0, len(vector)):
-                self._sum[begin : begin + len(total)] = total
+            for piece, total in self._totals(0, len(vector)):
+                self._sum[piece] = total
             self._came = [self._sum]
 
-    def _totals(self, begin: int, end: int) -> Iterator[tuple[int, Array]]:
-        """Yield the sum of what came, piece by piece, so that each is read once: where it begins, and the piece."""
+    def _totals(self, begin: int, end: int) -> Iterator[tuple[slice, Array]]:
+        """Yield the sum of what came, piece by piece, so that each is read once: where it is, and the piece."""
         for low in range(begin, end, _PIECE):
-            high = min(low + _PIECE, end)
-            first, *others = (vector[low:high] for vector in self._came)
-            total = np.add(first, others.pop(0) if others else 0.0, out=self._piece[: high - low])
+            piece = slice(low, min(low + _PIECE, end))
+            first, *others = (vector[piece] for vector in self._came)
+            total = np.add(first, others.pop(0) if others else 0.0, out=self._piece[: len(first)])
             for vector in others:
                 total += vector
-            yield low, total
+            yield piece, total
 
     def closes(self, members: Collection[int], now: float) -> bool:
         return sum(self.steps.values()) >= max(len(members), 1)
@@ -84,25 +82,20 @@ class Busy(Way):
     def close(self, members: Collection[int], now: float, out: Array) -> None:
         """Write the team's model, which has moved, and what follows it."""
         n_members, steps = max(len(members), len(self.steps)), sum(self.steps.values())
-        told, length = self._told, self._length
-        for begin, change in self._totals(0, length):
+        told, begin = self._told, self._length
+        for piece, change in self._totals(0, begin):
             change *= 1.0 / n_members
-            np.add(told[begin : begin + len(change)], change, out=out[begin : begin + len(change)])
-        if self._decay:
-            before, moments = (each[length:-1].reshape(1 + self._first, -1) for each in (told, out))
-            start = 0
-            for end, first, second in self._decay:
-                for begin, own in self._totals(length + start, length + end):
-                    own *= 1.0 / steps
-                    piece = slice(begin - length, begin - length + len(own))
-                    if self._first:
-                        moments[0, piece] = before[0, piece] * first + (1.0 - first) * own
-                    own *= own
-                    moments[-1, piece] = before[-1, piece] * second + (1.0 - second) * own
-                start = end
-            out[-1] = told[-1] + 1.0
-        else:
-            out[-1] = (told[-1] + steps / n_members) % COUNTED
+            np.add(told[piece], change, out=out[piece])
+        for end, first, second in self._decay:
+            for piece, own in self._totals(begin, self._length + end):
+                own *= 1.0 / steps
+                if self._first:
+                    out[piece] = told[piece] * first + (1.0 - first) * own
+                    piece = slice(piece.start + self._n_moments, piece.stop + self._n_moments)
+                own *= own
+                out[piece] = told[piece] * second + (1.0 - second) * own
+            begin = self._length + end
+        out[-1] = told[-1] + 1.0 if self._decay else (told[-1] + steps / n_members) % COUNTED
         self.restart(out)
 
     def restart(self, newest: Array) -> None:
