@@ -31,7 +31,7 @@ class Told:
 
     def __init__(self) -> None:
         self.messages: list[tuple[int, Head, float]] = []
-        self.lost: list[tuple[frozenset[int], bool]] = []
+        self.lost: list[frozenset[int]] = []
         self.times: list[float] = []
         self.place: Any = None
         self.membership = SimpleNamespace(belongs=False)
@@ -40,8 +40,8 @@ class Told:
         self.messages.append((sender, head, 0.0 if vector is None else float(vector.sum())))
         self.place.wake_script()
 
-    def on_lost(self, ranks: frozenset[int], certainly: bool) -> None:
-        self.lost.append((ranks, certainly))
+    def on_lost(self, ranks: frozenset[int]) -> None:
+        self.lost.append(ranks)
         self.place.wake_script()
 
     def on_time(self) -> None:
@@ -103,7 +103,7 @@ def test_who_ends_is_lost_certainly_and_once() -> None:
     first.wait(lambda: bool(here.lost), "an end")
     time.sleep(0.05)
     first.close()
-    assert here.lost == [(frozenset({1}), True)]
+    assert here.lost == [frozenset({1})]
 
 
 def test_the_script_has_its_turn_while_messages_pour_in() -> None:

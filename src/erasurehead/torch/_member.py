@@ -322,9 +322,9 @@ class Member:
                     self._tell_newest(sender)
         self._act()
 
-    def on_lost(self, ranks: frozenset[int], certainly: bool) -> None:
-        """Learn of ranks whose process has ended, certainly or perhaps: members' own pings tell the latter, too."""
-        if not self.left and certainly:
+    def on_lost(self, ranks: frozenset[int]) -> None:
+        """Learn of ranks whose process has certainly ended; of those that are silent members' own pings tell."""
+        if not self.left:
             self.membership.on_ended(self.port, frozenset(ranks))
             self._fresh -= ranks
             self._want_again()

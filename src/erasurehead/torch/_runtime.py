@@ -59,7 +59,6 @@ class ProcessPlace(RankPlace, MemberPort):
         self._member: Member | None = None
         self._early: list[tuple[int, Head, Array | None]] = []
         self._known_lost: set[int] = set()
-        self._known_silent: frozenset[int] = frozenset()
         self._timer = math.inf
         self._until = math.inf  # until when the thread sleeps, by `now`
         self._error: BaseException | None = None
@@ -201,15 +200,9 @@ class ProcessPlace(RankPlace, MemberPort):
             raise ErasureHeadError(
                 f"Rank {self.rank} was started to join a team of which nobody is there any more: all others have ended."
             )
-        everybody = self._endpoint.others
-        lost, silent = self._endpoint.lost(everybody), self._endpoint.silent(everybody)
-        if new := lost - self._known_lost:
+        if new := self._endpoint.lost(self._endpoint.others) - self._known_lost:
             self._known_lost |= new
-            self._member.on_lost(new, True)
-        if silent != self._known_silent:
-            new, self._known_silent = silent - self._known_silent, silent
-            if new - lost:
-                self._member.on_lost(new - lost, False)
+            self._member.on_lost(new)
 
     # The end
 

@@ -176,19 +176,24 @@ class _Clock:
             self._schedule(fault)
 
     def _schedule(self, fault: Event) -> None:
+        joins = fault.rejoin if isinstance(fault, Crash) else fault.at if isinstance(fault, Join) else None
+        if joins is not None:
+            self.push(joins, _FAULT, 0, self._join)
         if isinstance(fault, Crash):
-            self.push(fault.at, _FAULT, fault.peer, "ends")
-            if fault.rejoin is not None:
-                self.push(fault.rejoin, _FAULT, 0, "joins")
-        elif isinstance(fault, Join):
-            self.push(fault.at, _FAULT, 0, "joins")
+            self.push(fault.at, _FAULT, 0, lambda: self.end(self.ranks[fault.peer]))
         elif isinstance(fault, Hang):
-            self.push(fault.at, _FAULT, fault.rank, fault.until)
-        else:
-            inside = frozenset(fault.peers)
-            self.push(fault.at, _FAULT, 0, (inside,))
+            self.push(fault.at, _FAULT, 0, lambda: setattr(self.ranks[fault.rank], "hangs_until", fault.until))
+        elif isinstance(fault, NetworkPartition):
+            self.push(fault.at, _FAULT, 0, lambda: self._part(frozenset(fault.peers)))
             if fault.until is not None:
-                self.push(fault.until, _FAULT, 0, ())
+                self.push(fault.until, _FAULT, 0, self._part)
+
+    def _join(self) -> None:
+        self.ranks.append(_Rank(self, len(self.ranks)))
+        self.push(self.time, _STEP, len(self.ranks) - 1)
+
+    def _part(self, *sides: frozenset[int]) -> None:
+        self._sides = sides
 
     def push(self, when: float, kind: int, rank: int, what: Any = None) -> None:
         """Schedule an event."""
@@ -227,7 +232,7 @@ class _Clock:
             self._to_come -= 1
             self._stirred = when
         if kind == _FAULT:
-            self._strike(rank, what)
+            what()
         elif when < rank.hangs_until:
             self.push(rank.hangs_until, kind, number, what)
         elif kind == _MESSAGE:
@@ -239,24 +244,13 @@ class _Clock:
             if rank.error is not None:
                 raise rank.error
 
-    def _strike(self, rank: _Rank, what: Any) -> None:
-        if what == "ends":
-            self.end(rank)
-        elif what == "joins":
-            self.ranks.append(_Rank(self, len(self.ranks)))
-            self.push(self.time, _STEP, len(self.ranks) - 1)
-        elif isinstance(what, tuple):
-            self._sides = cast("tuple[frozenset[int], ...]", what)
-        else:
-            rank.hangs_until = float(what)
-
     def end(self, rank: _Rank) -> None:
         """Let a rank die at once; all others learn of it."""
         if not rank.ended:
             rank.kill()
             for other in self.ranks:
                 if other.member is not None and not other.ended:
-                    other.member.on_lost(frozenset({rank.rank}), certainly=True)
+                    other.member.on_lost(frozenset({rank.rank}))
 
     def cut(self, one: int, other: int) -> bool:
         """Whether no message gets from one rank to another."""
@@ -355,7 +349,7 @@ class _Rank(RankPlace, MemberPort):
         self.member = member
         gone = frozenset(rank.rank for rank in self.clock.ranks if rank.ended)
         if gone:
-            member.on_lost(gone, certainly=True)
+            member.on_lost(gone)
         early, self._early = self._early, []
         for message in early:
             member.on_message(*message)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import weakref
 from abc import abstractmethod
@@ -14,7 +13,6 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.engines import Endpoint
 from erasurehead.errors import EngineError
-from erasurehead.faults import FailureDetector
 
 VERSION = 1
 """Of what ranks say to each other; those of another version are refused."""
@@ -27,12 +25,6 @@ MOST_RANKS = 1 << 12
 
 _DTYPES = [np.dtype(name) for name in ("<f4", "<f8", "<f2", "<u2", "<i2", "u1", "i1", "<i4", "<i8")]
 """Types of elements that vectors may have; bfloat16 travels as bits, int16."""
-
-BEAT = 0.25
-"""Seconds between two signs of life."""
-
-_SOON = 0.5 * BEAT  # signs of life that come sooner say nothing new
-_FLOOR = 2.0  # seconds of silence that are never too long
 
 
 class RankEndpoint(Endpoint):
@@ -76,42 +68,6 @@ class RankEndpoint(Endpoint):
     @abstractmethod
     def forget(self) -> None:
         """Close what is open here without a word, in a process that was forked from the rank's."""
-
-
-class Pulse:
-    """Signs of life of ranks, and whose silence is longer than it explains.
-
-    Attributes:
-        due: when the next sign of life is to be given, by the caller's clock.
-    """
-
-    def __init__(self) -> None:
-        self.due = 0.0
-        self._heard: dict[int, float] = {}
-        self._detector = FailureDetector(floor=_FLOOR)
-
-    def beats(self, now: float) -> bool:
-        """Return whether it is time for a sign of life; the next one is then due later."""
-        if now < self.due:
-            return False
-        self.due = now + BEAT
-        return True
-
-    def heard(self, rank: int, now: float) -> None:
-        """Record a sign of life."""
-        if now - self._heard.get(rank, -math.inf) >= _SOON:
-            self._heard[rank] = now
-            self._detector.heard(rank, now, done=False)
-
-    def left(self, rank: int) -> None:
-        """Forget a rank that is gone."""
-        self._heard.pop(rank, None)
-        self._detector.left(rank)
-
-    def silent(self, ranks: Collection[int], now: float) -> frozenset[int]:
-        """Return those of the given ranks that are silent for too long."""
-        self._detector.check(now)
-        return frozenset(self._detector.suspects.keys() & set(ranks))
 
 
 def number_of(dtype: np.dtype[Any]) -> int:

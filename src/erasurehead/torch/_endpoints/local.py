@@ -39,7 +39,6 @@ from erasurehead.torch._endpoints._base import (
     MOST_RANKS,
     VERSION,
     Nonsense,
-    Pulse,
     RankEndpoint,
     forget_in_forked,
     number_of,
@@ -56,7 +55,7 @@ _HELLO = struct.Struct("<4sII")
 _FRAME = struct.Struct("<BB6xqq")
 """What it is, type of the elements of the vector, where it begins in the sender's memory, and its elements."""
 
-_WORDS, _VECTOR, _MEMORY, _READ, _BEAT = range(5)
+_WORDS, _VECTOR, _MEMORY, _READ = range(4)
 _REFUSED = b"eht-refused:"
 
 _MOST = 1 << 16  # bytes that are read at once: one message
@@ -155,7 +154,6 @@ class LocalEndpoint(RankEndpoint):
         self.rank = rank
         self._address = f"\0erasurehead/{os.getuid()}/{hashlib.sha256(team.encode()).hexdigest()[:32]}/"
         self._most = 0
-        self._pulse = Pulse()
         self._places: OwnVectors | None = None
         self._read = VectorsRead()
         self._reading: tuple[int, Array] | None = None
@@ -163,7 +161,6 @@ class LocalEndpoint(RankEndpoint):
         self._inlets: dict[int, _Inlet] = {}  # by rank
         self._strangers: list[_Inlet] = []  # have not said who they are
         self._lost: set[int] = set()
-        self._expelled: set[int] = set()
         self._poll = select.epoll()
         self._handlers: dict[int, Callable[[], None]] = {}
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -450,7 +447,6 @@ class LocalEndpoint(RankEndpoint):
                     data, inlet.early = inlet.early, None
                 else:
                     data, fds = inlet.read()
-                self._pulse.heard(inlet.rank, time.monotonic())
                 if len(data) < _FRAME.size:
                     raise Nonsense(f"a message of {len(data)} bytes")
                 kind, dtype, offset, length = _FRAME.unpack_from(data)
@@ -463,7 +459,7 @@ class LocalEndpoint(RankEndpoint):
                 elif kind in (_WORDS, _VECTOR):
                     vector = inlet.vectors.vector(dtype, offset, length, self._most) if kind == _VECTOR else None
                     self._found.append(PeerMessage(inlet.rank, data[_FRAME.size :], vector))
-                elif kind != _BEAT:
+                else:
                     raise Nonsense(f"a message of kind {kind}")
                 _close(fds)
             return
@@ -475,8 +471,7 @@ class LocalEndpoint(RankEndpoint):
         except Nonsense as error:
             logger.warning("rank %s is not listened to any more: %s.", inlet.rank, error)
             self._turn_away(inlet, str(error))
-            self._close_outlet(self._outlet(inlet.rank))
-            self._expelled.add(inlet.rank)  # not proof of an end: others may go on with it
+            self._close_outlet(self._outlet(inlet.rank))  # no proof of an end: others may go on with it
         _close(fds)
         inlet.ended = True
         inlet.close()
@@ -488,7 +483,6 @@ class LocalEndpoint(RankEndpoint):
         outlet.vectors = 0
         if self._places is not None:
             self._places.drop(rank)
-        self._pulse.left(rank)
         self._lost.add(rank)
 
     def receive(self, copy: bool = True) -> Iterator[PeerMessage]:
@@ -503,11 +497,6 @@ class LocalEndpoint(RankEndpoint):
                 self._reach(rank)
             if outlet.waiting:
                 self._flush(rank, outlet)
-        if self._pulse.beats(now):
-            for rank, outlet in self._outlets.items():
-                if outlet.connection is not None and not outlet.waiting:
-                    outlet.waiting.append(_Waiting(_FRAME.pack(_BEAT, 0, 0, 0)))
-                    self._flush(rank, outlet)
         while self._found:
             message = self._found.popleft()
             if message.vector is None:
@@ -530,11 +519,10 @@ class LocalEndpoint(RankEndpoint):
     def lost(self, workers: Collection[int]) -> frozenset[int]:
         return frozenset(self._lost.intersection(workers))
 
-    def silent(self, workers: Collection[int]) -> frozenset[int]:
-        return self._pulse.silent(workers, time.monotonic()) | self._expelled.intersection(workers)
-
     def wait(self, until: float) -> None:
-        seconds = min(until, self._pulse.due) - time.monotonic()
+        seconds = until - time.monotonic()
+        if any(not inlet.ended and self._outlet(rank).connection is None for rank, inlet in self._inlets.items()):
+            seconds = min(seconds, _RETRY)
         if any(outlet.waiting and outlet.waiting[0].vector is not None for outlet in self._outlets.values()):
             seconds = min(seconds, _GLANCE)
         if seconds > 0 and not self._found:

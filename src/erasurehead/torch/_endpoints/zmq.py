@@ -2,7 +2,7 @@
 
 Authentication, encryption, reconnection and back-pressure are ZeroMQ's. What it leaves open is done here: who is where
 (each rank tells what it knows), messages that a broken connection has lost (they are numbered, and sent again), vectors
-in pieces, so that none is so large that signs of life wait for it, and whose silence is too long. Over a network no end
+in pieces, so that none is so large that signs of life wait for it. Over a network no end
 is certain, so `lost` never names anybody.
 """
 
@@ -32,7 +32,6 @@ from erasurehead.torch._endpoints._base import (
     MOST_RANKS,
     VERSION,
     Nonsense,
-    Pulse,
     RankEndpoint,
     forget_in_forked,
     number_of,
@@ -58,6 +57,9 @@ asked for; our last one."""
 
 _MAGIC = b"ehtz"
 _BEAT, _WORDS, _VECTOR, _PIECE = range(4)
+
+BEAT = 0.25
+"""Seconds between two signs of life."""
 
 PIECE = 1 << 17
 """Bytes of a vector that are sent at once."""
@@ -169,7 +171,7 @@ class ZmqEndpoint(RankEndpoint):
         keys = _keys(team, secret_file, trusted_network)
         self.rank, self._began = rank, time.time_ns()
         self._team = hashlib.sha256(team.encode()).digest()[:8]
-        self._pulse = Pulse()
+        self._due = 0.0  # when the next sign of life is
         self._most = 0
         self._outlets: dict[int, _Outlet] = {}
         self._inlets: dict[int, _Inlet] = {}
@@ -244,7 +246,7 @@ class ZmqEndpoint(RankEndpoint):
             outlet.socket.connect(f"tcp://{address}")
         except zmq.ZMQError as error:
             raise EngineError(f"rank {rank} is said to be at {address}, which is no address: {error}.") from None
-        self._pulse.due = 0.0
+        self._due = 0.0
         self._book[rank] = address
 
     def _outlet(self, rank: int) -> _Outlet:
@@ -327,7 +329,9 @@ class ZmqEndpoint(RankEndpoint):
                 self._on_frames([part.buffer for part in parts])
             except Nonsense as error:
                 logger.warning("What came at the port of rank %s was ignored: %s.", self.rank, error)
-        beats = self._pulse.beats(time.monotonic())
+        beats = time.monotonic() >= self._due
+        if beats:
+            self._due = time.monotonic() + BEAT
         self._go_out(beats)
         while self._found:
             rank, inlet, number, message = self._found.popleft()
@@ -380,7 +384,6 @@ class ZmqEndpoint(RankEndpoint):
                 self._odd.add(began)
                 raise Nonsense(f"there are two ranks {rank}, and one that comes later needs a number of its own")
             return
-        self._pulse.heard(rank, time.monotonic())
         new = ours == self._began and tries >= inlet.tries  # and not meant for an earlier process, or sent again since
         if kind == _BEAT:
             self._on_beat(rank, inlet, ours, new, body)
@@ -464,9 +467,6 @@ class ZmqEndpoint(RankEndpoint):
     def lost(self, workers: Collection[int]) -> frozenset[int]:
         return frozenset()
 
-    def silent(self, workers: Collection[int]) -> frozenset[int]:
-        return self._pulse.silent(workers, time.monotonic())
-
     def wait(self, until: float) -> None:
         self._driver = threading.get_ident()
         if self._found or self._to_tell:
@@ -479,7 +479,7 @@ class ZmqEndpoint(RankEndpoint):
         for outlet in list(self._outlets.values()):
             if outlet.socket is not None and outlet.ready:
                 poller.register(outlet.socket, zmq.POLLOUT)
-        seconds = min(until, self._pulse.due) - time.monotonic()
+        seconds = min(until, self._due) - time.monotonic()
         if seconds > 0:
             poller.poll(int(1e3 * seconds) + 1)
 
