@@ -54,14 +54,18 @@ FIRST_GRADIENTS, FIRST_7, POST_LOCAL, DILOCO = "ours, first gradients", "first 7
 MAIN, OTHERS = (DDP, ALONE, OURS), (FIRST_7, POST_LOCAL, DILOCO, FIRST_GRADIENTS)
 CELLS = (  # task, optimizer, laws and methods, the most important first
     ("dense", "momentum", "eabdc", MAIN),
-    ("dense", "adamw", "ade", MAIN),
-    ("convolutions", "momentum", "ead", MAIN),
-    ("dense", "momentum", "ead", OTHERS),
-    ("CIFAR-10", "momentum", "ead", MAIN),
+    ("dense", "adamw", "ad", MAIN),
+    ("dense", "momentum", "e", OTHERS),
+    ("convolutions", "momentum", "ea", MAIN),
+    ("dense", "momentum", "ad", OTHERS),
+    ("CIFAR-10", "momentum", "ea", MAIN),
+    ("convolutions", "momentum", "d", MAIN),
+    ("CIFAR-10", "momentum", "d", MAIN),
     ("convolutions", "adamw", "ad", MAIN),
     ("CIFAR-10", "adamw", "ad", MAIN),
-    ("dense", "adamw", "ad", OTHERS),
+    ("dense", "adamw", "e", MAIN),
     ("dense", "momentum", "bc", OTHERS),
+    ("dense", "adamw", "ad", OTHERS),
     ("CIFAR-10", "momentum", "ead", OTHERS),
     ("convolutions", "momentum", "ead", OTHERS),
 )

@@ -163,12 +163,12 @@ def tasks() -> dict[str, Task]:
 
     Convolutions see images of half the width and height: what is raced is who waits for whom, and not the network.
     """
-    momentum, adamw = (0.1, 0.05, 0.2), (0.004, 0.002, 0.008, 0.001)
+    momentum, adamw = (0.1, 0.05, 0.2), (0.008, 0.004, 0.016, 0.002)
     found: dict[str, Task] = {}
     if (folder() / "mnist").is_dir():
         x, y, x_test, y_test = mnist(folder() / "mnist")
         found["dense"] = Task(
-            "dense", dense(784), x, y, x_test, y_test, 0.97, 0.045, 1_000_000, momentum, adamw, tuned_on=3
+            "dense", dense(784), x, y, x_test, y_test, 0.97, 0.045, 700_000, momentum, adamw, tuned_on=3
         )
         half, half_test = avg_pool2d(x, 2), avg_pool2d(x_test[:5_000], 2)
         found["convolutions"] = Task(
