@@ -238,10 +238,9 @@ def rows_of(found: Found) -> dict[str, float]:
             title = f"{name}, {kind}, {law}, to the {what}"
             mine = by_method[OURS]
             rows[f"{title}: DDP over ours"] = paired(by_method[DDP], mine, place)
-            others = [method for method in OTHERS if method in by_method]
-            if others:
+            if all(method in by_method for method in OTHERS):
                 rows[f"{title}: ours over the best of others"] = max(
-                    paired(mine, by_method[method], place) for method in (DDP, *others)
+                    paired(mine, by_method[method], place) for method in (DDP, *OTHERS)
                 )
             if ALONE in by_method:
                 rows[f"{title}: alone over ours"] = paired(by_method[ALONE], mine, place)
@@ -260,7 +259,7 @@ def seconds(each: Sequence[Both], place: int) -> str:
 def table(tasks: Mapping[str, Task], found: Found) -> Iterator[str]:
     """Yield what was found as tables, the way that the documentation has them."""
     for name, kind in dict.fromkeys((name, kind) for name, kind, _ in found):
-        task, laws = tasks[name], [law for law in LAWS if (name, kind, law) in found]
+        task, laws = tasks[name], [law for law in LAWS if OURS in found.get((name, kind, law), ())]
         yield (
             f"\n{name}, {kind}: seconds to {task.accuracy:.0%} of the test images, and to a loss of {task.loss:g}; "
             "medians of seeds, and their ranges\n"

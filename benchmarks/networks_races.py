@@ -175,7 +175,8 @@ def tasks() -> dict[str, Task]:
             "convolutions", convolutions(1), half, y, half_test, y_test[:5_000], 0.95, 0.1, 640_000, momentum, adamw
         )
     else:
-        found["dense"] = Task("digits", dense(64), *digits(), 0.95, 0.08, 300_000, momentum, adamw, 20)
+        lower = (0.004, 0.002, 0.008, 0.001)
+        found["dense"] = Task("digits", dense(64), *digits(), 0.95, 0.08, 300_000, momentum, lower, 20)
     if (folder() / "cifar10").is_dir():
         x, y, x_test, y_test = cifar(folder() / "cifar10")
         half, half_test = avg_pool2d(x, 2), avg_pool2d(x_test, 2)
