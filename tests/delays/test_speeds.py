@@ -106,7 +106,7 @@ def test_state_goes_on_to_the_bit(before: int, seed: int) -> None:
     one, other = Speeds(3), Speeds(3)
     rounds(one, true, before, np.random.default_rng(seed))
     other.restore(one.state())
-    ends = [rounds(speeds, true, 25, np.random.default_rng(seed + 1)) for speeds in (one, other)]
+    ends = [rounds(speeds, true[::-1], 25, np.random.default_rng(seed + 1)) for speeds in (one, other)]
     assert ends[0] == ends[1]
     assert (one.shares == other.shares).all()
 

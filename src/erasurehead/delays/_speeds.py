@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
-from typing import final
+from collections.abc import Mapping, Sequence
+from typing import Any, final
 
 import numpy as np
 
@@ -102,3 +102,7 @@ class Speeds(Resumable):
         self.moves += 1
         self._in_force, self._due, self._rounds = ideal, 0, 0
         return True
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        super().restore(state)
+        self._rates = [deque(rates, maxlen=WINDOW) for rates in self._rates]  # which are lists in a state

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from erasurehead import codes, decoding
 from erasurehead._internal.late_work import LateWork, rounds_kept
+from erasurehead._internal.shares import check_speeds
 from erasurehead.codes import GradientCode, _cyclic, _repetition, _several_messages, _transforms as transforms
 from erasurehead.codes._transforms import resized
 from erasurehead.decoding import Decoder
-from erasurehead.errors import InvalidArgument, check_count, counted, invalid
+from erasurehead.errors import InvalidArgument, check_count, check_size, counted, invalid
 from erasurehead.optimizers._base import Early
 from erasurehead.optimizers._order_kinds import CURVATURE, EARLY, NEWTON
 from erasurehead.schemes import wait_rules
@@ -23,6 +24,9 @@ from erasurehead.schemes.wait_rules import _early, _few, _lateness, _worker_coun
 from erasurehead.schemes.wait_rules._base import WaitRule, carry_over, scaled_count
 
 _Reform: TypeAlias = "Callable[[int, Sequence[int] | None], Scheme]"
+
+GivenSpeeds: TypeAlias = Sequence[float] | Literal["measured"] | None
+"""How fast each worker is, in any unit; `"measured"`: alike, until it is known better; None: alike."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +46,9 @@ class Scheme:
             pays, and back; None if it never does.
         until_newer: whether a worker that has sent one of its messages sends the next one only if no newer order is
             out, whatever late workers do.
+        by_speed: returns the same scheme, over the same tasks, for as many workers as it is given speeds, by which the
+            tasks are dealt out; None if they are not.
+        measured: whether training measures the speeds, and deals the tasks out anew when a change has lasted.
         turns: whether training finds out in which order workers should take their messages, each the gradient of a
             task that others hold as well.
     """
@@ -54,6 +61,8 @@ class Scheme:
     late: LateWork | None = None
     by_task: Decoder | None = None
     until_newer: bool = False
+    by_speed: Callable[[Sequence[float]], Scheme] | None = None
+    measured: bool = False
     turns: bool = False
 
     def __post_init__(self) -> None:
@@ -167,16 +176,20 @@ def custom(
     return Scheme(name or code.name, chosen, dict.fromkeys(kinds, rule), aggregation, again)
 
 
-def uncoded(n_workers: int, n_tasks: int | None = None, speeds: Sequence[float] | None = None) -> Scheme:
+def uncoded(n_workers: int, n_tasks: int | None = None, speeds: GivenSpeeds = None) -> Scheme:
     """Return plain distributed gradient descent: every worker is waited for.
 
     Arguments:
         n_workers: number of workers.
         n_tasks: number of tasks, at least n_workers; by default one per worker, or 16 of the average one with `speeds`.
         speeds: how fast each worker is, in any unit: tasks are dealt out in proportion, so that all are through at the
-            same time. Where some workers are slow for good, this is less work and less waiting than any code.
+            same time. Where some workers are slow for good, this is less work and less waiting than any code. With
+            `"measured"` they begin alike, and are dealt out again whenever the speeds of the last rounds say that it
+            pays: see docs/which-redundancy.md.
     """
-    return custom(codes.uncoded(n_workers, n_tasks, speeds), wait_rules.decodable(), name="uncoded")
+    if speeds is None:
+        return custom(codes.uncoded(n_workers, n_tasks), wait_rules.decodable(), name="uncoded")
+    return _by_speed(_uncoded_of, "uncoded", n_workers, n_tasks, speeds)
 
 
 def ignore_stragglers(n_workers: int, wait_for: int, rescale: str = "coverage") -> Scheme:
@@ -195,9 +208,7 @@ def ignore_stragglers(n_workers: int, wait_for: int, rescale: str = "coverage") 
     )
 
 
-def exact(
-    n_workers: int, load: int, code: str = "repetition", seed: int = 0, speeds: Sequence[float] | None = None
-) -> Scheme:
+def exact(n_workers: int, load: int, code: str = "repetition", seed: int = 0, speeds: GivenSpeeds = None) -> Scheme:
     """Return exact gradient coding: wait until the full gradient can be decoded (Tandon et al., 2017).
 
     Arguments:
@@ -208,19 +219,48 @@ def exact(
         seed: of the random draws of the latter.
         speeds: how fast each worker is, in any unit, for the code `"repetition"`: `load` classes of workers, equally
             fast in sum, each share out all tasks by speed (`codes.build("binary_repetition", ...)`), and the first
-            whole class is enough.
+            whole class is enough; `"measured"` as for `uncoded`.
     """
     if speeds is not None and code == "cyclic":
-        raise invalid("speeds", "are for the code 'repetition' alone", list(speeds), "leave out code='cyclic'")
+        raise invalid("speeds", "are for the code 'repetition' alone", speeds, "leave out code='cyclic'")
     if code == "repetition" and speeds is not None:
-        built = _repetition.binary_repetition(n_workers, check_count("load", load, 1, n_workers) - 1, speeds=speeds)
-    elif code == "repetition":
+        make = partial(_classes_of, check_count("load", load, 1, n_workers))
+        return _by_speed(make, "exact", n_workers, None, speeds)
+    if code == "repetition":
         built = codes.fractional_repetition(n_workers, load)
     elif code == "cyclic":
         built = _cyclic.exact_cyclic(n_workers, load - 1, seed=seed)
     else:
         raise invalid("code", "must be 'repetition' or 'cyclic'", code)
     return custom(built, wait_rules.decodable(), name=f"exact {code}" if code == "cyclic" else "exact")
+
+
+_Made: TypeAlias = Callable[[Sequence[float], int | None], GradientCode]
+"""The code of workers of some speeds, and its number of tasks, if it is known."""
+
+
+def _uncoded_of(speeds: Sequence[float], n_tasks: int | None) -> GradientCode:
+    return codes.uncoded(len(speeds), n_tasks, speeds)
+
+
+def _classes_of(load: int, speeds: Sequence[float], n_tasks: int | None) -> GradientCode:
+    return _repetition.binary_repetition(len(speeds), min(load, len(speeds)) - 1, n_tasks, speeds)
+
+
+def _by_speed(make: _Made, name: str, n_workers: int, n_tasks: int | None, speeds: Sequence[float] | str) -> Scheme:
+    """Return the scheme that waits for all tasks of a code whose workers have them by speed."""
+    measured = isinstance(speeds, str)
+    if measured and speeds != "measured":
+        raise invalid("speeds", "must be numbers, or 'measured'", speeds, "such as [1, 2, 4, 4]")
+    begin = [1.0] * check_size("n_workers", n_workers) if measured else check_speeds(speeds, n_workers).tolist()
+    return _dealt_out(make, name, measured, make(begin, n_tasks).n_tasks, begin)
+
+
+def _dealt_out(make: _Made, name: str, measured: bool, n_tasks: int, speeds: Sequence[float]) -> Scheme:
+    scheme = custom(make(speeds, n_tasks), wait_rules.decodable(), name=name)
+    fixed = make, name, measured, n_tasks
+    again = partial(_dealt_out_again, *fixed)
+    return replace(scheme, by_speed=partial(_dealt_out, *fixed), measured=measured, reform=again)
 
 
 def compute_once(n_workers: int, load: int = 3, pieces: int = 6) -> Scheme:
@@ -450,6 +490,12 @@ def _custom_again(
 
 def _self_setting_again(again: _Reform, n_workers: int, held: Sequence[int] | None) -> Scheme:
     return _self_setting(again(n_workers, held))
+
+
+def _dealt_out_again(
+    make: _Made, name: str, measured: bool, n_tasks: int, n_workers: int, held: Sequence[int] | None
+) -> Scheme:
+    return _dealt_out(make, name, measured, n_tasks, [1.0] * check_size("n_workers", n_workers))
 
 
 def _once_again(again: _Reform, n_workers: int, held: Sequence[int] | None) -> Scheme:

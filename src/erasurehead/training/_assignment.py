@@ -170,6 +170,7 @@ def reassigned(
     layout: Layout,
     other: Layout | None,
     workers: Sequence[int],
+    in_order: bool = False,
 ) -> tuple[Assignment, list[int]]:
     """Lay a scheme over workers so that as few of them as possible need other data.
 
@@ -178,6 +179,7 @@ def reassigned(
         scheme, programs, layout, other: the new scheme, with its programs and its layouts: that of the messages that
             the run begins with, and of the others, if there are any.
         workers: as many workers as the scheme has positions; those that are new hold no data yet.
+        in_order: whether each must have the position of its place among them, as tasks go by the speed of each.
 
     Returns:
         The assignment; and the positions whose worker must be sent its program, ascending.
@@ -192,7 +194,7 @@ def reassigned(
         if isinstance(program, CodedProgram):
             own = program.work
             cost[[position for position, work in enumerate(works) if work == own], column] = 0.0
-    positions, columns = linear_sum_assignment(cost)
+    positions, columns = (np.arange(len(workers)),) * 2 if in_order else linear_sum_assignment(cost)
     worker_ids = [workers[column] for column in columns.tolist()]
     moved: list[int] = np.flatnonzero(cost[positions, columns]).tolist()
     kept: list[Program] = [

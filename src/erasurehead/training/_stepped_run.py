@@ -144,6 +144,7 @@ class WorkerOracle(Oracle[WorkersAnswered, StepRow]):
         arrivals = [*result.late_rows, *result.rows]
         self.rounds.learn(row, arrivals)
         self.orders.learn(order, arrivals)
+        self._pool.learn(arrivals)
         self._log.go_on(optimizer.step)
         return row
 

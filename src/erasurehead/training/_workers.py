@@ -11,7 +11,7 @@ import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias, cast, final
 
 import numpy as np
 
@@ -19,14 +19,15 @@ from erasurehead._internal.arrays import Tree
 from erasurehead._internal.resumable import Resumable
 from erasurehead.codes import GradientCode
 from erasurehead.decoding._layout import Layout
+from erasurehead.delays._speeds import Speeds
 from erasurehead.engines import Arrived, Died, Engine, Failed, Joined
 from erasurehead.engines._base import NoRoom, Offered
-from erasurehead.errors import EngineError, InvalidArgument, counted
+from erasurehead.errors import EngineError, InvalidArgument, counted, numbered
 from erasurehead.faults import FaultPolicy
 from erasurehead.schemes import Scheme
 from erasurehead.training._assignment import Assignment, reassigned
 from erasurehead.training._programs import CodedProgram
-from erasurehead.training._rows import Notice, NoticeKind
+from erasurehead.training._rows import ArrivalRow, Notice, NoticeKind
 
 START_TIMEOUT = 300.0
 """Seconds within which all workers must be ready."""
@@ -55,7 +56,7 @@ class WorkerPool(Resumable):
         early: what happened to them while they were started, in order.
     """
 
-    checkpointed = ("living", "coming", "dead", "gone", "wanted", "_deaths", "_shrunk")
+    checkpointed = ("living", "coming", "dead", "gone", "wanted", "_deaths", "_shrunk", "_speeds", "_moving")
 
     def __init__(
         self,
@@ -80,6 +81,11 @@ class WorkerPool(Resumable):
         self._started = False
         self._shrunk = False
         self._held: list[int] | None = None  # the replicas by which the code was last resized
+        n = assignment.code.n_workers
+        self._speeds = (
+            None if self._scheme.by_speed is None else Speeds(n, _speeds_of(self._scheme.code))
+        )  # by position
+        self._moving = False  # whether the tasks are to be dealt out anew
 
     def able(self) -> set[int]:
         """Return the positions whose worker can still answer, including those that are being replaced.
@@ -138,6 +144,7 @@ class WorkerPool(Resumable):
             worker, reason = next(iter(self.dead.items()))
             raise EngineError(f"worker {worker} {reason}.")
         self._started = True
+        self._tell_idle()
         return engine.now() - begin
 
     # --- what happens to workers ----------------------------------------------------------------------------------
@@ -286,8 +293,12 @@ class WorkerPool(Resumable):
             wanted: how many workers the user asks for from now on; None to leave it as it is.
         """
         self.wanted = wanted or self.wanted
-        if self._form is None or (self.wanted is None and not self.shrunk):
+        if self._form is None:
             return False
+        if self.wanted is None and not self.shrunk:
+            whole = len(self.able()) == len(self.assignment.worker_ids)
+            moving, self._moving = self._moving, self._moving and not whole
+            return moving and whole and self._reform(len(self.assignment.worker_ids), self._form)
         target = self.wanted or len(self.able())
         self.wanted, self._shrunk = None, False
         changed = False
@@ -311,7 +322,7 @@ class WorkerPool(Resumable):
         try:
             staying = self._staying(n_workers)
             replicas = self._replicas(staying)
-            scheme = self._scheme.resized(n_workers, replicas).begin(before.scheme)
+            scheme = self._resized(staying, n_workers, replicas).begin(before.scheme)
             programs, layout, other = form(scheme)
         except InvalidArgument as error:
             self._notice("not_resized", f"the code stays as it is: {error}", reason=str(error))
@@ -321,7 +332,13 @@ class WorkerPool(Resumable):
         coming = list(itertools.islice(fresh, n_workers - len(staying)))
         self._held = replicas
         self.assignment, moved = reassigned(
-            before, scheme, programs, layout, other, [*(before.worker_ids[position] for position in staying), *coming]
+            before,
+            scheme,
+            programs,
+            layout,
+            other,
+            [*(before.worker_ids[position] for position in staying), *coming],
+            in_order=scheme.by_speed is not None,
         )
         for worker in {*before.worker_ids, *self.living, *self.coming} - {*self.assignment.worker_ids}:
             if worker in self.living or worker in self.coming:
@@ -334,17 +351,56 @@ class WorkerPool(Resumable):
             self._assign(position, hosts[position])
         sizes, generation = [program.nbytes for program in programs], self.assignment.generation
         text, sent = str(self.assignment.scheme), sum(sizes[position] for position in moved)
+        same = n_workers == len(before.worker_ids)
+        what = f"the code is resized for {counted('worker', n_workers)}, {text}"
         self._notice(
-            "resized",
-            f"the code is resized for {counted('worker', n_workers)}, {text}; {len(moved)} of them get other data, "
-            f"{sent:,} of {sum(sizes):,} bytes",
+            "rebalanced" if same else "resized",
+            f"{'tasks are dealt out anew, by how fast workers have been' if same else what}; {len(moved)} of them get "
+            f"other data, {sent:,} of {sum(sizes):,} bytes",
             n_workers=n_workers,
             generation=generation,
             scheme=text,
             moved=len(moved),
             bytes=sent,
         )
+        self._tell_idle()
         return True
+
+    def _resized(self, staying: Sequence[int], n_workers: int, held: Sequence[int]) -> Scheme:
+        """Return the scheme for those that stay, and as many new ones as are wanted.
+
+        Arguments:
+            staying: the positions that stay, in the order of the new ones.
+            n_workers: how many there are to be.
+            held: how many of those that stay hold each task.
+        """
+        if self._speeds is None or self._scheme.by_speed is None:
+            return self._scheme.resized(n_workers, held)
+        now = self._speeds.speeds
+        speeds = [*now[list(staying)].tolist(), *[float(np.median(now))] * (n_workers - len(staying))]
+        scheme = replace(self._scheme.by_speed(speeds), name=self._scheme.name)
+        if n_workers != self._speeds.n_workers or list(staying) != list(range(n_workers)):
+            self._speeds, self._moving = Speeds(n_workers, speeds), False
+        return scheme
+
+    def _tell_idle(self) -> None:
+        """Say who was given nothing because the others are sooner through without it."""
+        code = self.assignment.code
+        idle = [self.assignment.worker_ids[position] for position in np.flatnonzero(code.loads == 0).tolist()]
+        if self._speeds is not None and idle:
+            be = "get" if len(idle) > 1 else "gets"
+            text = f"{numbered('worker', idle)} {be} no task, as the others are sooner through without it"
+            self._notice("idle", text, workers=idle)
+
+    def learn(self, arrivals: Sequence[ArrivalRow]) -> None:
+        """Learn from the rows of a finished step how fast workers are, if tasks are dealt out by that."""
+        if self._speeds is None or not self._scheme.measured:
+            return
+        for row in arrivals:
+            position = self.assignment.positions.get(row.worker)
+            if position is not None and not row.censored:
+                self._speeds.observe(position, row.work, row.seconds - (row.started or 0.0))
+        self._moving = self._speeds.settle() or self._moving
 
     def _staying(self, n_workers: int) -> list[int]:
         """Return the positions that stay, ascending: those whose tasks most others hold leave first."""
@@ -376,6 +432,7 @@ class WorkerPool(Resumable):
             "held": self._held,
             "by_task": assignment.by_task,
             "turns": [list(own) for own in assignment.turns],
+            "dealt_by": None if self._speeds is None else _speeds_of(assignment.code),
             "messages": [[spec.message for spec in program.message_specs] for program in assignment.programs],
         }
 
@@ -390,7 +447,11 @@ class WorkerPool(Resumable):
         if state["held"] is not None:
             assert self._form is not None
             worker_ids, self._held = list[int](state["worker_ids"]), state["held"]
-            scheme = self._scheme.resized(len(worker_ids), self._held).begin()
+            by_speed, speeds = self._scheme.by_speed, state.get("dealt_by")
+            if by_speed is None or speeds is None:
+                scheme = self._scheme.resized(len(worker_ids), self._held).begin()
+            else:
+                scheme, self._speeds = by_speed(speeds).begin(), Speeds(len(speeds))
             programs, layout, other = self._form(scheme)
             named = [
                 program.renumbered(messages) if running else program
@@ -400,9 +461,15 @@ class WorkerPool(Resumable):
         self.ask_by_task(bool(state["by_task"]))
         self.ask_in_turns(state.get("turns", ()))
         self.assignment = replace(self.assignment, generation=int(state["generation"]))
-        living = state if running else {**super().state(), "deaths": state["deaths"], "wanted": state["wanted"]}
-        super().restore(living)
+        state = {"speeds": None, "moving": False, **state}
+        kept = {name: state[name] for name in ("deaths", "wanted", "speeds", "moving")}
+        super().restore(state if running else {**super().state(), **kept})
         self._started = running
+
+
+def _speeds_of(code: GradientCode) -> list[float]:
+    """Return the speeds by which a code deals out its tasks."""
+    return list(cast("Sequence[float]", code.parameters["speeds"]))
 
 
 def spread(
