@@ -36,6 +36,7 @@ HELPERS = {
     "target_methods",
     "target_search",
     "networks_races",
+    "orders_law",
 }
 
 
