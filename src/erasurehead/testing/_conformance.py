@@ -21,7 +21,7 @@ from erasurehead.delays._clock import AlongClock
 from erasurehead.delays._fixed import Recorded
 from erasurehead.delays._script import Script, ScriptedMessage, ScriptedRound
 from erasurehead.engines import Arrived, Event, Failed, Joined, Order, Program, VirtualEngine
-from erasurehead.engines._base import UNTIL_NEWER, MessageLost
+from erasurehead.engines._base import TURNS, UNTIL_NEWER, MessageLost
 from erasurehead.errors import EngineError, InvalidArgument
 from erasurehead.testing._driving import EngineSuite, arrivals, by_worker, order, start, take
 from erasurehead.testing._pacing import GRID, at_some_pace
@@ -96,6 +96,20 @@ class EngineConformance(EngineSuite):
                 *under_way,
                 *((1, message) for message in range(9)),
             ]
+
+    @at_some_pace
+    def test_a_note_says_in_which_order_messages_are_sent(self, pace: float) -> None:
+        grid = pace * GRID
+        delays = Timetable({(0, step, 0): grid for step in range(2)})
+        with self.make(delays) as engine:
+            start(engine, [Echo(0, (0, 1, 2))])
+            for number, turns in enumerate(([2, 0, 1], None)):
+                begin, note = engine.now(), {TURNS: turns} if turns else {}
+                engine.submit(Order(number, order(number).points, round=number, note=note))
+                events = arrivals(engine, 3)
+                assert [event.spec.message for event in events] == ([1, 2, 0] if turns else [0, 1, 2])
+                assert [event.read()[2] for event in events] == ([1, 2, 0] if turns else [0, 1, 2])
+                assert events[0].time - begin >= grid  # whichever is the first has the delay of the first
 
     @at_some_pace
     def test_drop_abandons_work_beyond_the_age_limit(self, pace: float) -> None:

@@ -12,6 +12,7 @@ from erasurehead._internal.arrays import Array, dtype_of
 from erasurehead.delays import Delays
 from erasurehead.delays._base import room
 from erasurehead.engines import MessageSpec, Order, Program
+from erasurehead.engines._base import TURNS
 
 
 @dataclass(eq=False)
@@ -39,7 +40,9 @@ class Echo(Program):
         return self.n_parameters
 
     def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
-        return self.message_specs[len(done) :]
+        turns = order.note.get(TURNS)
+        specs = sorted(self.message_specs, key=lambda one: turns[one.message]) if turns else self.message_specs
+        return specs[len(done) :]
 
     def take(self, order: Order) -> Any:
         return order.step, order.points[0].copy()
