@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
@@ -56,6 +58,46 @@ def parse_scheme(text: str, n_workers: int) -> Scheme:
     makers: dict[str, Callable[..., Scheme]] = {name: partial(getattr(_named, name), n_workers) for name in _NAMED}
     makers["custom"] = partial(_custom, n_workers)
     return _naming("scheme", text, lambda: text_parser.read(_call(text), "scheme", Scheme, makers, {}))
+
+
+def by_speed(text: str | None, speeds: str) -> str:
+    """Return the text of a scheme whose tasks go by speed.
+
+    Arguments:
+        text: of the scheme; None for that without redundancy.
+        speeds: as in a run file.
+
+    Raises:
+        InvalidArgument: if that scheme does not deal tasks out by speed, or has speeds already.
+
+    >>> by_speed(None, "1,2,4,4"), by_speed("exact(load=3)", "measured")
+    ("uncoded(speeds=[1, 2, 4, 4])", "exact(load=3, speeds='measured')")
+    """
+    call = _call(text or "uncoded").strip()
+    if not deals_by_speed(call):
+        hint = "leave out one of them" if "speeds" in call else "take uncoded, or exact(load=3)"
+        raise invalid("run.speeds", "must be for the scheme uncoded or exact, without speeds of its own", text, hint)
+    told = repr("measured") if speeds.strip() == "measured" else f"[{', '.join(_numbers(speeds))}]"
+    return f"{call[:-1]}{'' if call.endswith('()') else ', '}speeds={told})"
+
+
+def deals_by_speed(text: str) -> bool:
+    """Return whether a text stands for a scheme that can be told speeds, and has none of its own."""
+    return _name(text) in ("uncoded", "exact") and "speeds" not in text
+
+
+def _numbers(speeds: str) -> list[str]:
+    """Return the numbers of a list of speeds, as they are written."""
+    numbers = [item.strip() for item in speeds.split(",")]
+    if not all(re.fullmatch(r"\d+\.?\d*(e[+-]?\d+)?", number) and 0.0 < float(number) < math.inf for number in numbers):
+        rule = "must be positive numbers with commas between them, or measured"
+        raise invalid("run.speeds", rule, speeds, "such as 1,2,4,4")
+    return numbers
+
+
+def workers_of(speeds: str | None) -> int | None:
+    """Return for how many workers speeds are given; None if none are."""
+    return None if speeds is None or speeds.strip() == "measured" else len(_numbers(speeds))
 
 
 def is_adaptive(text: str) -> bool:

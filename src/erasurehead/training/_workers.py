@@ -56,7 +56,7 @@ class WorkerPool(Resumable):
         early: what happened to them while they were started, in order.
     """
 
-    checkpointed = ("living", "coming", "dead", "gone", "wanted", "_deaths", "_shrunk", "_speeds", "_moving")
+    checkpointed = ("living", "coming", "dead", "gone", "wanted", "_deaths", "_shrunk", "_speeds", "_moving", "_moved")
 
     def __init__(
         self,
@@ -86,6 +86,7 @@ class WorkerPool(Resumable):
             None if self._scheme.by_speed is None else Speeds(n, _speeds_of(self._scheme.code))
         )  # by position
         self._moving = False  # whether the tasks are to be dealt out anew
+        self._moved: set[int] = set()  # workers who were given other tasks just now: that they join again is no news
 
     def able(self) -> set[int]:
         """Return the positions whose worker can still answer, including those that are being replaced.
@@ -152,12 +153,13 @@ class WorkerPool(Resumable):
     def join(self, event: Joined) -> bool:
         """Record that a worker has joined; return whether it belongs to the assignment."""
         worker = event.worker
-        if self._started or self._deaths[worker]:
+        if (self._started or self._deaths[worker]) and worker not in self._moved:
             self._notice("joined", f"worker {worker} has joined, on {event.host}", worker, host=event.host)
         self.living[worker] = event.host
         self.coming.pop(worker, None)
         self.dead.pop(worker, None)
         self.gone.pop(worker, None)
+        self._moved.discard(worker)
         return worker in self.assignment.positions
 
     def die(self, event: Died) -> bool:
@@ -352,6 +354,7 @@ class WorkerPool(Resumable):
         sizes, generation = [program.nbytes for program in programs], self.assignment.generation
         text, sent = str(self.assignment.scheme), sum(sizes[position] for position in moved)
         same = n_workers == len(before.worker_ids)
+        self._moved = {self.assignment.worker_ids[position] for position in moved} if same else set()
         what = f"the code is resized for {counted('worker', n_workers)}, {text}"
         self._notice(
             "rebalanced" if same else "resized",
@@ -461,7 +464,7 @@ class WorkerPool(Resumable):
         self.ask_by_task(bool(state["by_task"]))
         self.ask_in_turns(state.get("turns", ()))
         self.assignment = replace(self.assignment, generation=int(state["generation"]))
-        state = {"speeds": None, "moving": False, **state}
+        state = {"speeds": None, "moving": False, "moved": {"set": []}, **state}
         kept = {name: state[name] for name in ("deaths", "wanted", "speeds", "moving")}
         super().restore(state if running else {**super().state(), **kept})
         self._started = running

@@ -53,7 +53,7 @@ def build_config(tables: Mapping[str, Any], options: Mapping[str, str] | None = 
     >>> build_config({"run": {"step": 5}})
     Traceback (most recent call last):
     erasurehead.runs._config.checking.UnknownKey: There is no key 'step' in [run]; did you mean 'steps'? \
-The keys of [run] are engine, workers, steps, until, patience, max_seconds, tolerance, \
+The keys of [run] are engine, workers, steps, speeds, until, patience, max_seconds, tolerance, \
 evaluate_every, preset, initial, seed, seconds_per_task, wire, start_patience, start_limit, address, out, overwrite, \
 records, access.
     """

@@ -20,7 +20,15 @@ from erasurehead.runs._config import parts
 from erasurehead.runs._config.sections import Config, OptimizerSection, RunSection
 from erasurehead.runs._names import check_free
 from erasurehead.schemes import Scheme, parse_scheme
-from erasurehead.schemes._text import default_scheme, is_adaptive, parse_rate, takes_old_gradients
+from erasurehead.schemes._text import (
+    by_speed,
+    deals_by_speed,
+    default_scheme,
+    is_adaptive,
+    parse_rate,
+    takes_old_gradients,
+    workers_of,
+)
 from erasurehead.training import _arguments as arguments
 from erasurehead.training._arguments import default_workers
 from erasurehead.training._stopping import Until
@@ -110,6 +118,8 @@ def settled(config: Config, schemes: Sequence[str] = ()) -> RunSection:
     if run.says("workers"):
         return run
     _check_engine_keys(run)
+    if (n_workers := workers_of(run.speeds)) is not None:
+        return run.model_copy(update={"workers": n_workers})
     texts = [*schemes, *([] if config.scheme is None else [config.scheme])]
     named, model = config.data.source in NAMES, config.delays.model
     delayed = named if model is None else parts.build_delays(model).expected != 0.0
@@ -126,6 +136,10 @@ def with_choices(config: Config, scheme: str | None = None) -> Config:
         scheme: text of the scheme, in place of that of the configuration.
     """
     run, optimizer, text = config.run, config.optimizer, scheme or config.scheme
+    if run.speeds is not None:
+        if scheme is None or deals_by_speed(scheme):  # of several schemes, those that can
+            text = by_speed(text, run.speeds)
+        run = run.model_copy(update={"speeds": None})
     finds_steps = optimizer.name in (None, "quasi_newton") and (
         (optimizer.rate, optimizer.momentum, optimizer.restart) == (None, None, None)
     )  # nothing is said that an optimizer which finds its steps itself cannot use

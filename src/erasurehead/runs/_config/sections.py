@@ -324,6 +324,14 @@ class RunSection(Section):
         metavar="N",
         ge=1,
     )
+    speeds: str | None = key(
+        None,
+        "How fast each worker is, in any unit, as 1,2,4,4, so that tasks are dealt out in proportion; or measured: the "
+        "run finds it out, and deals them out anew when a change has lasted. For the schemes uncoded, which is the "
+        "default then, and exact.",
+        option="--speeds",
+        metavar="LIST",
+    )
     until: str | None = key(
         None,
         "Target that ends the run: a metric, one of < <= > >=, and a number. Metrics are gap (the distance of the "
