@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from erasurehead import FaultPolicy, codes, schemes
 from erasurehead.codes import GradientCode
-from erasurehead.delays import Delays, Exponential
+from erasurehead.delays import Delays, Exponential, Fixed
 from erasurehead.engines import Order, ProcessEngine, VirtualEngine
 from erasurehead.errors import InvalidArgument
 from erasurehead.optimizers import GradientDescent
@@ -199,6 +199,16 @@ def test_real_workers_take_their_tasks_in_the_order_that_they_are_asked_for() ->
             assert [sorted(units) for units in ([row.unit for row in came if row.worker == w] for w in range(4))] == [
                 [row.unit for row in came if row.worker == w] for w in range(4)
             ]
+
+
+def test_time_may_stand_still_and_workers_may_never_answer() -> None:
+    still = fit(schemes.compute_once(4), Fixed(((0.0,) * 4,)), 12)
+    assert {row.waited for row in still.steps} == {0.0}
+    silent = fit(schemes.compute_once(4), Fixed(((np.inf, 1.0, 1.0, 1.0),)), 12)
+    assert all(row.residual < 1e-12 for row in silent.steps)
+    assert silent.steps[-1].waited < silent.steps[0].waited  # its tasks are no longer left to it
+    alone = fit(schemes.compute_once(1), Fixed(((1.0,),)), 3)
+    assert alone.steps[-1].residual < 1e-12
 
 
 def test_what_it_is_told() -> None:

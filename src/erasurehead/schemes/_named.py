@@ -263,7 +263,7 @@ def _dealt_out(make: _Made, name: str, measured: bool, n_tasks: int, speeds: Seq
     return replace(scheme, by_speed=partial(_dealt_out, *fixed), measured=measured, reform=again)
 
 
-def compute_once(n_workers: int, load: int = 3, pieces: int = 6) -> Scheme:
+def compute_once(n_workers: int, load: int | None = None, pieces: int = 6) -> Scheme:
     """Return exact training on redundant data that computes each task once, unless somebody is late.
 
     Each worker holds its own share of the data and those of `load - 1` others, so that any `load - 1` deaths are
@@ -277,10 +277,11 @@ def compute_once(n_workers: int, load: int = 3, pieces: int = 6) -> Scheme:
     Arguments:
         n_workers: number of workers.
         load: shares of the data that each worker holds, at most `n_workers`: what redundancy costs is memory, and
-            time to load.
+            time to load; by default 3, or `n_workers` if there are fewer workers than that.
         pieces: tasks of a share, each a message: with more of them, less work is lost, and more bytes are sent.
     """
-    load, pieces = check_count("load", load, 1, n_workers), check_count("pieces", pieces)
+    load = min(_LOAD, n_workers) if load is None else check_count("load", load, 1, n_workers)
+    pieces = check_count("pieces", pieces)
     code = _several_messages.multi_message(n_workers, load * pieces, n_workers * pieces, from_both_ends=True)
     return _once(custom(code, wait_rules.decodable(), name="compute_once"))
 

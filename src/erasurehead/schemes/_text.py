@@ -109,6 +109,11 @@ def is_adaptive(text: str) -> bool:
     return _name(text) == "adaptive"
 
 
+def gives_whole_gradients(text: str) -> bool:
+    """Return whether a text stands for a scheme whose optimizer, unless it is said, is one that finds its own steps."""
+    return _name(text) in ("adaptive", "compute_once")
+
+
 def _name(text: str) -> str:
     return text.strip().partition("(")[0].strip()
 

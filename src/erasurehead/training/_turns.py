@@ -13,6 +13,7 @@ from erasurehead.training._rows import ArrivalRow
 
 _LAST = 0.5  # weight of the last round in a worker's seconds a task
 _MEMORY = 0.9  # weight of all rounds before in what the two kinds of order would have taken
+_LEAST = 1e-9  # seconds that a task takes: on a virtual clock without delays it takes none
 _SURE = 0.97  # fraction of the fixed order's time that the chosen one must save to be taken
 
 Turns = Sequence[Sequence[int]]
@@ -87,8 +88,8 @@ def _seconds_of(rows: Sequence[ArrivalRow]) -> dict[int, float]:
         else:
             work, end = sent.get(row.worker, (0.0, 0.0))
             sent[row.worker] = work + row.work, max(end, row.seconds - (row.started or 0.0))
-    found = {worker: end / work for worker, (work, end) in sent.items()}
-    return {**waiting, **found}
+    found = {**waiting, **{worker: end / work for worker, (work, end) in sent.items()}}
+    return {worker: max(seconds, _LEAST) for worker, seconds in found.items()}
 
 
 def by_speed(tasks: Turns, seconds: Sequence[float], able: Collection[int]) -> list[list[int]]:

@@ -47,6 +47,11 @@ def test_more_speeds_than_workers_are_refused() -> None:
         scheme("1,2,3", workers=2)
 
 
+def test_data_that_are_computed_once_have_the_solver_with_nothing_to_set() -> None:
+    config = with_choices(build_config({"scheme": "compute_once(load=2)", "run": {"workers": 4, "engine": "virtual"}}))
+    assert (config.optimizer.name, config.run.steps) == ("quasi_newton", 5000)
+
+
 def test_of_several_schemes_those_that_can_go_by_speed() -> None:
     config = build_config({"run": {"speeds": "1,2", "workers": 2, "engine": "virtual"}})
     assert with_choices(config, "adaptive()").scheme == "adaptive()"

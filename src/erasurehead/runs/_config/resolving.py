@@ -24,7 +24,7 @@ from erasurehead.schemes._text import (
     by_speed,
     deals_by_speed,
     default_scheme,
-    is_adaptive,
+    gives_whole_gradients,
     parse_rate,
     takes_old_gradients,
     workers_of,
@@ -151,7 +151,7 @@ def with_choices(config: Config, scheme: str | None = None) -> Config:
         else:
             text = default_scheme(run.workers) if delayed or run.preset == "paper" else "uncoded()"
     if optimizer.name is None:
-        if run.preset is None and is_adaptive(text) and finds_steps:
+        if run.preset is None and gives_whole_gradients(text) and finds_steps:
             name = "quasi_newton"
         else:  # momentum adds up the error of old gradients
             name = "gradient_descent" if takes_old_gradients(text) else "nesterov"
