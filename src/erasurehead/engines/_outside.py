@@ -1,29 +1,72 @@
-"""What engines have in common whose workers run outside this process: the clock on the wall, events, and leases."""
+"""What engines have in common whose workers run outside this process: the clock on the wall, orders, events, leases.
+
+Orders to workers of this machine, and what these answer, cross by a `Way`, whoever has started them; how others are
+reached an engine says itself.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import selectors
 import time
-from abc import abstractmethod
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from erasurehead._internal.late_work import LateWork, check_late
 from erasurehead.delays import Delays
 from erasurehead.delays._text import as_delays
-from erasurehead.engines._base import CLOSED, Arrived, Engine, Event, Offered, Order
+from erasurehead.engines._base import CLOSED, Arrived, Engine, Event, NoRoom, Offered, Order, Program
+from erasurehead.engines._buffers import MessageSlots, OrderBuffers
+from erasurehead.engines._encoded_order import EncodedOrder, encode_order
 from erasurehead.engines._fault_injection import FaultInjection
 from erasurehead.engines._leases import OpenLeases
+from erasurehead.engines._way import Way
 from erasurehead.errors import EngineError
 
 _BLINK = 1.0  # seconds after which an unlimited wait checks whether any worker is left
 
-State = TypeVar("State")
-Sent = TypeVar("Sent")
+
+class Outgoing:
+    """An order on its way to several workers.
+
+    Arguments:
+        order: what to do.
+    """
+
+    def __init__(self, order: Order) -> None:
+        self.order = order
+        self.encoded: EncodedOrder = encode_order(order)
+        self._form: Any = None
+
+    def form(self, make: Callable[[EncodedOrder], Any]) -> Any:
+        """Return what it is sent as to workers elsewhere, which is made once."""
+        if self._form is None:
+            self._form = make(self.encoded)
+        return self._form
 
 
-class OutsideEngine(Engine, FaultInjection, Generic[State, Sent]):
-    """An engine whose workers are processes of their own: `State` is what it knows of one, `Sent` an order on its way.
+@dataclass(eq=False, kw_only=True)
+class Remote:
+    """A worker, as the coordinator knows it.
+
+    Attributes:
+        due: the newest order, as long as it is not sent.
+        way: the way to it, if it is, or may come to be, on this machine.
+        beside: whether it has its ends of that way.
+    """
+
+    due: Outgoing | None = None
+    way: Way | None = None
+    beside: bool = False
+
+
+State = TypeVar("State", bound=Remote)
+
+
+class OutsideEngine(Engine, FaultInjection, Generic[State]):
+    """An engine whose workers are processes of their own.
 
     Arguments:
         delays: injected after computing, on the worker; None for none.
@@ -38,21 +81,12 @@ class OutsideEngine(Engine, FaultInjection, Generic[State, Sent]):
         self._events: deque[Event] = deque()  # that have come, and nobody has taken
         self._leases = OpenLeases()
         self._workers: dict[int, State] = {}
-        self._order: tuple[Order, Sent] | None = None
+        self._assigned = False
+        self._order_buffers = OrderBuffers()
+        self._selector = selectors.DefaultSelector()
+        self._outgoing: Outgoing | None = None
         self._round = -1
         self._closed = False
-
-    @abstractmethod
-    def _encoded(self, order: Order) -> Sent:
-        """Return an order as it is sent; made once for all workers."""
-
-    @abstractmethod
-    def _send(self, sent: Sent, chosen: Mapping[int, State], others: Iterable[State]) -> None:
-        """Send an order to some workers, and not to the others."""
-
-    @abstractmethod
-    def _gather(self, seconds: float) -> None:
-        """Wait until something comes from a worker, at most so many seconds; add the events of all that has come."""
 
     def now(self) -> float:
         return time.monotonic()
@@ -62,15 +96,35 @@ class OutsideEngine(Engine, FaultInjection, Generic[State, Sent]):
 
     def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
         self._check_open()
+        if not self._assigned:
+            raise EngineError("no worker has been assigned a program yet.")
         if order.round > self._round:  # the vectors of earlier rounds are given back
             self._round = order.round
             self._leases.end_all()
-        if self._order is None or self._order[0] is not order:
-            self._order = order, self._encoded(order)
+        if self._outgoing is None or self._outgoing.order is not order:
+            self._outgoing = Outgoing(order)
         asked = list(self._workers if workers is None else workers)
-        chosen = {worker: self._workers[worker] for worker in asked if worker in self._workers}
-        others = [state for worker, state in self._workers.items() if worker not in chosen]
-        self._send(self._order[1], chosen, others)
+        chosen = [self._workers[worker] for worker in asked if worker in self._workers]
+        for state in chosen:
+            state.due = self._outgoing
+        self._post(chosen)
+
+    def _post(self, states: Collection[State]) -> None:
+        """Send some workers the order that is due to them, as far as they can be sent one now."""
+        chosen = set(states)
+        others = [one.way for one in self._workers.values() if one.way is not None and one.beside and one not in chosen]
+        far: list[State] = []
+        for state in states:
+            if not state.beside or state.way is None:
+                far.append(state)
+            elif state.due is not None:
+                state.way.post(state.due.encoded, others)
+                state.due = None
+        if far:
+            self._send(far)
+
+    def _send(self, far: Sequence[State]) -> None:
+        """Do the same for workers to which there is no way."""
 
     def next_event(self, until: float | None = None) -> Event | None:
         self._check_open()
@@ -84,6 +138,52 @@ class OutsideEngine(Engine, FaultInjection, Generic[State, Sent]):
             self._gather(min(remaining, _BLINK))
         return self._take_event()
 
+    def _gather(self, seconds: float) -> None:
+        """Wait until something comes, at most so many seconds, and take all that has come."""
+        self._listen(seconds)
+
+    def _listen(self, seconds: float) -> None:
+        """Do so for what comes from workers to which there is a way."""
+        for key, _ in self._selector.select(seconds):
+            worker, state = key.data, self._workers[key.data]
+            assert state.way is not None
+            items = state.way.read()
+            if items is None:
+                self._hung_up(worker, state)
+            for item in items or ():
+                self._hear(worker, state, item)
+
+    def _hear(self, worker: int, state: State, item: tuple[Any, ...]) -> None:
+        """Take what a worker has said."""
+        assert state.way is not None
+        self._events.append(state.way.event(worker, item, time.monotonic()))
+
+    def _hung_up(self, worker: int, state: State) -> None:
+        """Take note that a worker has ended, or closed its ends: by default something else says which."""
+        self._close_way(state)
+
+    def _new_way(self, program: Program) -> Way | None:
+        """Return a way to a worker that runs a program; None if there is no memory, or no file, for it."""
+        with contextlib.suppress(NoRoom, OSError):
+            return Way(self._order_buffers.of(program), MessageSlots(program))
+        return None
+
+    def _take_way(self, worker: int, state: State, shares: bool = True) -> None:
+        """Use the way to a worker from now on, if it has its ends."""
+        if not shares or state.way is None:
+            self._close_way(state)
+            return
+        state.way.settle()
+        state.beside = True
+        self._selector.register(state.way.inlet, selectors.EVENT_READ, worker)
+
+    def _close_way(self, state: State) -> None:
+        if state.way is not None:
+            if state.beside:
+                self._selector.unregister(state.way.inlet)
+            state.way.close()
+        state.way, state.beside = None, False
+
     def _check_open(self) -> None:
         if self._closed:
             raise EngineError(CLOSED)
@@ -95,15 +195,17 @@ class OutsideEngine(Engine, FaultInjection, Generic[State, Sent]):
             self._leases.hand_out(event, brief=event.order_round < self._round)
         return event
 
-    def _void(self, worker: int) -> Sequence[Event]:
-        """Remove and return what a worker has sent and nobody has taken."""
-        void = [event for event in self._events if not isinstance(event, Offered) and event.worker == worker]
-        for event in void:
+    def _void(self, worker: int) -> None:
+        """Forget what a worker has sent and nobody has taken."""
+        for event in [one for one in self._events if not isinstance(one, Offered) and one.worker == worker]:
             self._events.remove(event)
-        return void
+            if isinstance(event, Arrived) and event.lease is not None:
+                event.lease.end()
 
     def _let_go(self) -> None:
-        """Forget, at the end, what came and what was sent."""
+        """Give back, at the end, all that does not belong to a worker."""
         self._leases.end_all()
         self._events.clear()
-        self._order = None
+        self._order_buffers.close()
+        self._selector.close()
+        self._outgoing = None

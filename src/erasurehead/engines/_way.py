@@ -8,7 +8,6 @@ import pickle
 import select
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,33 +22,6 @@ _FRAME = 4
 """Bytes that say how long an item is, before each item that a worker sends."""
 
 
-@dataclass(frozen=True, eq=False)
-class Shared:
-    """The memory that the coordinator and one worker see.
-
-    Attributes:
-        order_buffer: where orders are put up, for all such workers.
-        slots: where this worker writes its messages.
-    """
-
-    order_buffer: OrderBuffer
-    slots: MessageSlots
-
-    def put_up(self, order: EncodedOrder, others: Iterable[Shared]) -> None:
-        """Put up an order where this worker finds it, unless it is up.
-
-        Arguments:
-            order: the order.
-            others: of the workers that it is not for.
-        """
-        buffer = self.order_buffer
-        buffer.write(order, (one.slots for one in others if one.order_buffer is buffer))
-
-    def lease(self, spec: MessageSpec, side: int) -> BufferLease:
-        """Return the vector of a message in a slot, lent until it is given back."""
-        return BufferLease(self.slots.vector(spec, side), partial(self.slots.free, spec.message, side))
-
-
 class CoordinatorGone(Exception):
     """The wake pipe is at its end: the coordinator closed it, or is no more."""
 
@@ -58,19 +30,20 @@ class Ends:
     """A worker's ends of the way, which can be sent to it, while it is being started or later.
 
     Arguments:
-        shared: the memory.
+        order_buffer: where orders are put up, for all such workers.
+        slots: where this worker writes its messages.
         wake: descriptor of the pipe that says that an order is up, to be read.
         outlet: descriptor of the pipe for its words, to be written to.
     """
 
-    def __init__(self, shared: Shared, wake: int, outlet: int) -> None:
-        self.shared, self.wake, self.outlet = shared, wake, outlet
+    def __init__(self, order_buffer: OrderBuffer, slots: MessageSlots, wake: int, outlet: int) -> None:
+        self.order_buffer, self.slots, self.wake, self.outlet = order_buffer, slots, wake, outlet
 
-    def __getstate__(self) -> tuple[Shared, Any, Any]:
-        return self.shared, handle_of(self.wake), handle_of(self.outlet)
+    def __getstate__(self) -> tuple[OrderBuffer, MessageSlots, Any, Any]:
+        return self.order_buffer, self.slots, handle_of(self.wake), handle_of(self.outlet)
 
-    def __setstate__(self, state: tuple[Shared, Any, Any]) -> None:
-        self.shared, wake, outlet = state
+    def __setstate__(self, state: tuple[OrderBuffer, MessageSlots, Any, Any]) -> None:
+        self.order_buffer, self.slots, wake, outlet = state
         self.wake = found(wake, os.O_RDONLY)
         self.outlet = found(outlet, os.O_WRONLY)
 
@@ -84,24 +57,24 @@ class Way:
     """The coordinator's ends of the way.
 
     Arguments:
-        shared: the memory.
+        order_buffer, slots: the memory; the slots are closed with the way, and also if it cannot be made.
 
     Attributes:
         inlet: descriptor from which the worker's words come.
         theirs: the worker's ends; None once `settle` was called.
     """
 
-    def __init__(self, shared: Shared) -> None:
-        self.shared = shared
-        wake, self._wake = os.pipe()
-        try:
+    def __init__(self, order_buffer: OrderBuffer, slots: MessageSlots) -> None:
+        self.order_buffer, self.slots = order_buffer, slots
+        with contextlib.ExitStack() as ends:
+            ends.callback(slots.close)
+            wake, self._wake = os.pipe()
+            ends.callback(os.close, wake)
+            ends.callback(os.close, self._wake)
             self.inlet, outlet = os.pipe()
-        except OSError:
-            os.close(wake)
-            os.close(self._wake)
-            raise
+            ends.pop_all()
         os.set_blocking(self._wake, False)
-        self.theirs: Ends | None = Ends(shared, wake, outlet)
+        self.theirs: Ends | None = Ends(order_buffer, slots, wake, outlet)
         self._unread = b""  # the beginning of an item that is not complete yet
 
     def settle(self) -> None:
@@ -109,13 +82,18 @@ class Way:
         if self.theirs is not None:
             self.theirs.close()
             self.theirs = None
-        self.shared.slots.close()
+        self.slots.close()
 
-    def post(self, order: EncodedOrder, others: Iterable[Shared]) -> None:
-        """Put up an order, and wake the worker; see `Shared.put_up`."""
-        self.shared.put_up(order, others)
-        slots = self.shared.slots
-        if not self.shared.order_buffer.holds(order.round):
+    def post(self, order: EncodedOrder, others: Iterable[Way]) -> None:
+        """Put up an order, unless it is up, and wake the worker.
+
+        Arguments:
+            order: the order.
+            others: of the workers that it is not for.
+        """
+        buffer, slots = self.order_buffer, self.slots
+        buffer.write(order, (one.slots for one in others if one.order_buffer is buffer))
+        if not buffer.holds(order.round):
             slots.keep(order)  # a newer order, to others, has overwritten it
         slots.newest = order.round + 1
         with contextlib.suppress(BlockingIOError, BrokenPipeError):  # full: it will wake anyway; broken: it died
@@ -143,8 +121,9 @@ class Way:
         if item[0] == "failed":
             return Failed(worker, item[1], item[2], now)
         _, order_round, step, message, told, side, started = item
-        spec = self.shared.slots.spec(message) if told is None else told
-        lease = self.shared.lease(spec, side)
+        slots = self.slots
+        spec = slots.spec(message) if told is None else told
+        lease = BufferLease(slots.vector(spec, side), partial(slots.free, spec.message, side))
         return Arrived(worker, spec, order_round, step, started, now, lease.read, lease)
 
     def hang_up(self) -> None:
@@ -172,8 +151,8 @@ class Pipes(Transport):
     ends = (CoordinatorGone,)
 
     def __init__(self, ends: Ends) -> None:
-        self._slots = ends.shared.slots
-        self._orders = OrderReader(ends.shared.order_buffer, self._slots)
+        self._slots = ends.slots
+        self._orders = OrderReader(ends.order_buffer, self._slots)
         self._wake, self._outlet = ends.wake, ends.outlet
         self._taken = 0  # the newest order taken, as in `MessageSlots.newest`
 

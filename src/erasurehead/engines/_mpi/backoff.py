@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
+from collections.abc import Callable
 
 _FIRST = 50e-6  # seconds; a shorter sleep takes as long
 _LONG_WAIT = 100  # in a long wait a sleep may be as long as one part in so many of it
@@ -44,11 +45,11 @@ class Backoff:
         """Something has come: the next look follows at once."""
         self._next = self._slept = 0.0
 
-    def sleep(self, longest: float | None = None) -> None:
-        """Sleep before the next look, at most for so many seconds."""
+    def sleep(self, longest: float | None = None, sleep: Callable[[float], object] | None = None) -> None:
+        """Sleep before the next look, at most for so many seconds, or do something else that takes no longer."""
         seconds = self._next if longest is None else min(self._next, longest)
         if seconds > 0:
-            time.sleep(seconds)
+            (sleep or time.sleep)(seconds)
             self._slept += seconds
         limit = min(max(self._idle, self._slept / _LONG_WAIT), _LONGEST)
         self._next = min(max(2 * self._next, _FIRST), limit)

@@ -1,44 +1,39 @@
-"""The worker loop's way to its coordinator where a worker is a rank of an MPI job."""
+"""The worker loop's way to its coordinator where a worker is a rank of an MPI job on another machine."""
 
 from __future__ import annotations
 
 from erasurehead.engines._base import MessageSpec, Order, Program
-from erasurehead.engines._buffers import OrderReader
 from erasurehead.engines._encoded_order import read_order
-from erasurehead.engines._mpi.buffers import FrameSendBuffers, SendBuffers, SlotBuffers
 from erasurehead.engines._mpi.command_channel import CommandChannel, Recalled
-from erasurehead.engines._mpi.transport import Frame, Gone, Tag, read_head
-from erasurehead.engines._way import Shared
+from erasurehead.engines._mpi.transport import HEAD, Frame, Gone, Sending, new_frame, vector_in, whole, write_head
 from erasurehead.engines._worker_loop import Answer, OutgoingMessage, Room, Transport
+
+_FRAMES = 2  # one is computed while the other is on its way
 
 
 class ChannelTransport(Transport):
-    """Orders come by MPI, or MPI says where they are up; messages likewise.
+    """Orders come by MPI; messages go out in frames of this rank's own memory, which travel whole.
 
     It ends with `Recalled`, or with `Gone` if the coordinator is no more.
 
     Arguments:
         channel: what the coordinator asks.
         program: what the worker runs.
-        shared: the memory that the coordinator sees too; None if models and vectors are to travel.
     """
 
     ends = (Recalled, Gone)
 
-    def __init__(self, channel: CommandChannel, program: Program, shared: Shared | None) -> None:
+    def __init__(self, channel: CommandChannel, program: Program) -> None:
         self._channel = channel
         self._announced = {spec.message: spec for spec in program.message_specs}
-        self._orders = None if shared is None else OrderReader(shared.order_buffer, shared.slots)
-        self._buffers: SendBuffers = (
-            FrameSendBuffers(program.message_specs) if shared is None else SlotBuffers(shared.slots)
-        )
-        self._frame: Frame | None = None  # of the order that was taken last, if it is in there
-        self._round = -1
-        self._torn = False  # it was overwritten while it was copied
+        size = HEAD + max((whole(spec.nbytes) for spec in self._announced.values()), default=0)
+        self._frames: list[Frame] = [new_frame(size) for _ in range(_FRAMES)]
+        self._sendings: list[Sending | None] = [None] * _FRAMES
+        self._order: Frame | None = None  # that was taken last
 
     def newer(self) -> bool:
         self._channel.look()
-        return self._torn or self._channel.newer
+        return self._channel.newer
 
     def behind(self) -> float:
         return self._channel.behind
@@ -49,32 +44,23 @@ class ChannelTransport(Transport):
         self._channel.sleep(until)
 
     def take(self) -> Order | None:
-        again, self._torn = self._torn and not self._channel.newer, False
-        if again and self._orders is not None:
-            return self._orders.read(self._round)
-        tag, frame = self._channel.take_order()
-        if tag == Tag.ORDER:
-            self._frame = frame
-            return read_order(frame)
-        assert self._orders is not None  # or nobody would say that something is up there
-        (self._round,), _ = read_head(frame)
-        self._channel.give_back(frame)
-        return self._orders.read(self._round)
+        self._order = self._channel.take_order()
+        return read_order(self._order)
 
     def copied(self) -> bool:
-        if self._frame is not None:
-            self._channel.give_back(self._frame)
-            self._frame = None
-            return True
-        assert self._orders is not None
-        self._torn = not self._orders.copied()
-        return not self._torn
+        if self._order is not None:
+            self._channel.give_back(self._order)
+            self._order = None
+        return True
 
     def claim(self, spec: MessageSpec) -> Room | None:
-        return self._buffers.claim(spec)
+        for number, sending in enumerate(self._sendings):
+            if sending is None or sending.done():
+                return Room(spec, vector_in(self._frames[number], spec), number)
+        return None
 
     def free(self, room: Room) -> None:
-        self._buffers.free(room)
+        return
 
     def send(self, answer: Answer) -> None:
         """Send what an order brings; with its last message, that the next may come."""
@@ -84,4 +70,7 @@ class ChannelTransport(Transport):
         order, spec = answer.order, answer.room.spec
         which = spec.message if spec == self._announced.get(spec.message) else spec
         listens = answer.last and self._channel.now_listening()
-        self._buffers.send(self._channel, answer.room, (order.round, order.step, which, answer.started, listens))
+        number: int = answer.room.where
+        frame = self._frames[number]
+        write_head(frame, self._channel.words("arrived", order.round, order.step, which, answer.started, listens))
+        self._sendings[number] = self._channel.send(frame[: HEAD + whole(spec.nbytes)])

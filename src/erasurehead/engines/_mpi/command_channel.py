@@ -41,8 +41,7 @@ class CommandChannel:
 
     Attributes:
         life: number of the assignment that this rank works on; goes with all that it says.
-        order: the newest order, if one has come that nobody has taken: what it came as (`Tag.ORDER`, or `Tag.POSTED`
-            with no more than where it is up), and the frame.
+        order: the newest order, if one has come that nobody has taken.
         newer: whether there is an order newer than the last one taken.
         behind: by how many rounds, as far as this rank was told.
         recall: what the rank is to do instead, after `Recalled`.
@@ -50,7 +49,7 @@ class CommandChannel:
 
     def __init__(self, link: Link) -> None:
         self.life = 0
-        self.order: tuple[Tag, Frame] | None = None
+        self.order: Frame | None = None
         self.newer = False
         self.behind = math.inf
         self.recall: tuple[Tag, Frame] | None = None
@@ -74,7 +73,7 @@ class CommandChannel:
         self.order, self.newer, self._listening = None, False, False
         return found
 
-    def take_order(self) -> tuple[Tag, Frame]:
+    def take_order(self) -> Frame:
         """Say that this rank listens, and wait for an order."""
         while self.order is None:
             self.listen()
@@ -97,7 +96,7 @@ class CommandChannel:
         return not before
 
     def joined(self, shares: bool) -> None:
-        """Say that the program is ready, that an order may come, and whether we see what is shared with us."""
+        """Say that the program is ready, that an order may come, and whether we have our ends of a way past MPI."""
         self._listening = True
         self.report("joined", shares)
 
@@ -128,8 +127,8 @@ class CommandChannel:
         while (receiving := self._link.receive(_COORDINATOR, self._any_tag, self._pool.take)) is not None:
             some = True
             self._finish(receiving)
-            if receiving.tag in (Tag.ORDER, Tag.POSTED):
-                self.order, self.newer, self._listening = (receiving.tag, receiving.frame), True, False
+            if receiving.tag == Tag.ORDER:
+                self.order, self.newer, self._listening = receiving.frame, True, False
                 self._rhythm.came()
             elif receiving.tag == Tag.NEWER:
                 self.order, self.newer, self._listening = None, True, False

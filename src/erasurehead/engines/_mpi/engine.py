@@ -5,9 +5,9 @@ from __future__ import annotations
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from erasurehead._internal.late_work import LateWork, rounds_kept
@@ -21,24 +21,20 @@ from erasurehead.engines._base import (
     Joined,
     MessageSpec,
     NoRoom,
-    Order,
     Program,
 )
-from erasurehead.engines._buffers import OrderBuffers
-from erasurehead.engines._encoded_order import EncodedOrder, encode_order
+from erasurehead.engines._encoded_order import EncodedOrder
 from erasurehead.engines._leases import BufferLease
 from erasurehead.engines._mpi.backoff import ALERT, BUSY, Backoff
-from erasurehead.engines._mpi.buffers import settled, share
 from erasurehead.engines._mpi.peer_channels import RankChannels
 from erasurehead.engines._mpi.rank_directory import Rank, RankDirectory, RankReport, directory_of
 from erasurehead.engines._mpi.rendezvous import check_place
 from erasurehead.engines._mpi.start import Start
 from erasurehead.engines._mpi.transport import LINE, Frame, Tag, frame_of, new_frame, vector_in, whole, world
-from erasurehead.engines._outside import OutsideEngine
+from erasurehead.engines._outside import OutsideEngine, Remote
 from erasurehead.engines._packed_program import pack
 from erasurehead.engines._peer_channels import PeerChannels, PeerMessaging
 from erasurehead.engines._shared_memory import offer
-from erasurehead.engines._way import Shared
 from erasurehead.errors import EngineError
 
 if TYPE_CHECKING:
@@ -47,32 +43,18 @@ if TYPE_CHECKING:
 _SHUTDOWN = 0.5  # seconds that ranks are given to become idle when the engine is closed
 
 
-class _Submitted:
-    """An order on its way to several ranks; the frames for them are made once, and only if needed."""
-
-    def __init__(self, order: Order) -> None:
-        self.encoded: EncodedOrder = encode_order(order)
-        self.until_newer = bool(order.note.get(UNTIL_NEWER, False))
-
-    @cached_property
-    def pointer(self) -> Frame:
-        """For ranks that see the order buffer while the order is in it: its round."""
-        return frame_of((self.encoded.round,))
-
-    @cached_property
-    def copy(self) -> Frame:
-        """For all other ranks, and later: the order itself."""
-        frame = new_frame(whole(self.encoded.nbytes))
-        self.encoded.write(frame)
-        return frame
+def _framed(order: EncodedOrder) -> Frame:
+    frame = new_frame(whole(order.nbytes))
+    order.write(frame)
+    return frame
 
 
 @dataclass(eq=False)
-class _Worker:
+class _Worker(Remote):
     """One worker, and the rank that it runs on.
 
-    At most one order is on its way to a rank: the next one, the newest of those submitted meanwhile, waits here until
-    the rank reports that it is listening.
+    To a rank on another machine at most one order is on its way: the next one, the newest of those submitted meanwhile,
+    is due until the rank reports that it is listening.
     """
 
     rank: Rank
@@ -81,14 +63,11 @@ class _Worker:
     sent: int = -1  # round of the newest order that it was sent
     until_newer: bool = False  # whether that one ends between messages when a newer one is out
     noticed: int = 0  # how often it has been told that something newer waits
-    newest: int = -1  # round of the newest order submitted to it
-    waiting: _Submitted | None = None
-    shared: Shared | None = None  # the memory that its rank is offered, or has accepted
     pushed: dict[int, float] = field(default_factory=dict[int, float])  # when the last order went out, by its round
     last_words: str = ""
 
 
-class MPIEngine(OutsideEngine[_Worker, _Submitted], PeerMessaging):
+class MPIEngine(OutsideEngine[_Worker], PeerMessaging):
     """Workers as ranks of an MPI job; rank 0 is the coordinator.
 
     It is made on rank 0, while every other rank runs `serve`. A worker takes any idle rank; ranks beyond the number of
@@ -96,8 +75,8 @@ class MPIEngine(OutsideEngine[_Worker, _Submitted], PeerMessaging):
     death is to cost no more than the rank, the job must be started with `mpiexec --with-ft ulfm` (Open MPI 5);
     otherwise MPI ends the whole job.
 
-    Models and messages of ranks on the coordinator's machine cross in shared memory, with only short notices sent
-    through MPI; those of ranks on other machines are sent through MPI.
+    Models and messages of ranks on the coordinator's machine cross in shared memory, and past MPI, as those of
+    processes do; those of ranks on other machines are sent through MPI.
 
     Arguments:
         delays: injected after computing, on the worker; None for none.
@@ -129,7 +108,6 @@ class MPIEngine(OutsideEngine[_Worker, _Submitted], PeerMessaging):
         check_place(self._comm)
         self._opened: RankDirectory | None = None
         self._by_rank: dict[int, int] = {}
-        self._order_buffers = OrderBuffers()
         self._backoff = Backoff(ALERT)
 
     @property
@@ -156,22 +134,22 @@ class MPIEngine(OutsideEngine[_Worker, _Submitted], PeerMessaging):
             return
         packed = pack(program, self.delays)
         near = self.share and rank.place.machine == directory.own.machine
-        shared = share(self._order_buffers, program) if near else None
-        self._workers[worker] = _Worker(rank, {spec.message: spec for spec in program.message_specs}, shared=shared)
+        way = self._new_way(program) if near else None
+        self._workers[worker] = _Worker(rank, {spec.message: spec for spec in program.message_specs}, way=way)
         self._by_rank[rank.number] = worker
+        self._assigned = True
+        offered = offer(None if way is None else way.theirs)
         ends = [len(array) // LINE * LINE for array in packed.arrays]
         bodies = tuple(array[:end] for array, end in zip(packed.arrays, ends, strict=True))
         tails = [array[end:].tobytes() for array, end in zip(packed.arrays, ends, strict=True)]
-        directory.assign(rank, (worker, self.late, packed.head, tails, ends, offer(shared)), bodies)
+        directory.assign(rank, (worker, self.late, packed.head, tails, ends, offered), bodies)
 
     def _remove(self, worker: int) -> Rank | None:
         """Forget a worker and what it has sent; return its rank."""
         if worker not in self._workers:
             return None
         state = self._forget(worker)
-        for event in self._void(worker):
-            if isinstance(event, Arrived) and event.lease is not None:
-                event.lease.end()
+        self._void(worker)
         return state.rank
 
     def _choose(self, worker: int, old: Rank | None, host: str | None) -> Rank:
@@ -193,46 +171,38 @@ class MPIEngine(OutsideEngine[_Worker, _Submitted], PeerMessaging):
             "none is idle; start the job with one rank more than there are workers, or use fewer workers."
         )
 
-    def _encoded(self, order: Order) -> _Submitted:
-        return _Submitted(order)
-
-    def _send(self, sent: _Submitted, chosen: Mapping[int, _Worker], others: Iterable[_Worker]) -> None:
-        rest = [state.shared for state in others if state.shared is not None]
-        for state in chosen.values():
-            if sent.encoded.round > state.newest:
-                if state.shared is not None:
-                    state.shared.put_up(sent.encoded, rest)
-                state.newest, state.waiting = sent.encoded.round, sent
-                self._push(state)
+    def _send(self, far: Sequence[_Worker]) -> None:
+        for state in far:
+            self._push(state)
 
     def _push(self, state: _Worker) -> None:
-        """Send the waiting order, if the rank is listening; otherwise notify it, if it drops late work."""
-        if state.waiting is None:
-            return
-        if state.listening:
-            # It may have waited so long that two orders to other workers have overwritten it in the buffer.
-            if state.shared is not None and state.shared.order_buffer.holds(state.newest):
-                state.shared.slots.newest = state.newest + 1
-                self._directory.send(state.rank, state.waiting.pointer, Tag.POSTED)
-            else:
-                self._directory.send(state.rank, state.waiting.copy, Tag.ORDER)
-            state.pushed, state.sent = {state.newest: time.monotonic()}, state.newest
-            state.until_newer = state.waiting.until_newer
-            state.listening, state.waiting = False, None
-            return
-        behind = state.newest - state.sent
-        reasons = state.until_newer + (behind > rounds_kept(self.late))
-        if reasons > state.noticed:
-            self._directory.send(state.rank, frame_of((behind,)), Tag.NEWER)
-            state.noticed = reasons
+        """Send the order that is due, if the rank is listening; otherwise notify it, if it drops late work."""
+        due = state.due
+        if due is None or due.order.round <= state.sent:
+            state.due = None
+        elif state.listening:
+            self._directory.send(state.rank, due.form(_framed), Tag.ORDER)
+            state.pushed, state.sent = {due.order.round: time.monotonic()}, due.order.round
+            state.until_newer = bool(due.order.note.get(UNTIL_NEWER, False))
+            state.listening, state.due = False, None
+        else:
+            behind = due.order.round - state.sent
+            reasons = state.until_newer + (behind > rounds_kept(self.late))
+            if reasons > state.noticed:
+                self._directory.send(state.rank, frame_of((behind,)), Tag.NEWER)
+                state.noticed = reasons
 
     def next_event(self, until: float | None = None) -> Event | None:
         self._look()
         return super().next_event(until)
 
     def _gather(self, seconds: float) -> None:
-        self._backoff.sleep(min(seconds, BUSY) if self._directory.receiving else seconds)
+        self._backoff.sleep(min(seconds, BUSY) if self._directory.receiving else seconds, self._listen)
         self._look()
+
+    def _hung_up(self, worker: int, state: _Worker) -> None:
+        super()._hung_up(worker, state)
+        self._backoff.reset()  # MPI says soon that the rank is gone
 
     def _look(self) -> None:
         for report in self._directory.reports():
@@ -252,7 +222,7 @@ class MPIEngine(OutsideEngine[_Worker, _Submitted], PeerMessaging):
             self._listens(state)
         elif report.kind == "joined":
             (shares,) = report.rest
-            state.shared = settled(state.shared, shares)
+            self._take_way(worker, state, shares)
             self._events.append(Joined(worker, state.rank.place.host, now))
             self._listens(state)
         elif report.kind == "failed":
@@ -265,17 +235,12 @@ class MPIEngine(OutsideEngine[_Worker, _Submitted], PeerMessaging):
 
     def _listens(self, state: _Worker) -> None:
         state.listening, state.noticed = True, 0
-        self._push(state)
+        self._post([state])
 
     def _arrive(self, worker: int, state: _Worker, report: RankReport, frame: Frame, now: float) -> None:
-        number, step, which, started, listens, room = report.rest
+        number, step, which, started, listens = report.rest
         spec = which if isinstance(which, MessageSpec) else state.announced[which]
-        pool, shared = self._directory.pool, state.shared
-        if room is None or shared is None:
-            lease = BufferLease(vector_in(frame, spec), partial(pool.give, frame))
-        else:
-            pool.give(frame)
-            lease = shared.lease(spec, room)
+        lease = BufferLease(vector_in(frame, spec), partial(self._directory.pool.give, frame))
         begun = max(started + (report.rank.clock or 0.0), state.pushed.get(number, 0.0))
         self._events.append(Arrived(worker, spec, number, step, min(begun, now), now, lease.read, lease))
         if listens:
@@ -290,8 +255,7 @@ class MPIEngine(OutsideEngine[_Worker, _Submitted], PeerMessaging):
     def _forget(self, worker: int) -> _Worker:
         state = self._workers.pop(worker)
         del self._by_rank[state.rank.number]
-        if state.shared is not None:
-            state.shared.slots.close()
+        self._close_way(state)
         return state
 
     def peer_channels(self, workers: int, length: int) -> PeerChannels:
@@ -332,12 +296,9 @@ class MPIEngine(OutsideEngine[_Worker, _Submitted], PeerMessaging):
         if directory is None:
             return
         directory.wake()
-        for state in self._workers.values():
-            directory.dismiss(state.rank)
-        directory.wait_for("idle", _SHUTDOWN)
         for worker in list(self._workers):
-            self._forget(worker)
+            directory.dismiss(self._forget(worker).rank)
+        directory.wait_for("idle", _SHUTDOWN)
         self._let_go()
-        self._order_buffers.close()
         directory.pool.clear()
         directory.taken = False

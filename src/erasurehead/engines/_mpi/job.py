@@ -24,7 +24,7 @@ from erasurehead.engines._mpi.transport import Frame, Gone, Tag, read_head, worl
 from erasurehead.engines._one_thread import one_thread
 from erasurehead.engines._packed_program import unpack
 from erasurehead.engines._shared_memory import accept
-from erasurehead.engines._way import Shared
+from erasurehead.engines._way import CoordinatorGone, Ends, Pipes
 from erasurehead.engines._worker_loop import WorkerLoop
 from erasurehead.errors import EngineError
 
@@ -112,16 +112,17 @@ def _work(channel: CommandChannel, frame: Frame) -> None:
     (life, number, late, head, tails, sizes, offered), _ = read_head(frame)
     channel.life = life
     arrays = channel.arrays(sizes, tails)
-    shared: Shared | None = accept(offered)
-    try:
-        program, delays = unpack(head, arrays)
-        transport = ChannelTransport(channel, program, shared)
-    except Exception as error:
-        channel.report("broken", told(error))
-        return
-    channel.joined(shared is not None)
-    for answer in WorkerLoop(number, program, delays, late, transport).answers():
-        transport.send(answer)
+    ends: Ends | None = accept(offered)
+    with contextlib.suppress(CoordinatorGone), contextlib.nullcontext() if ends is None else contextlib.closing(ends):
+        try:
+            program, delays = unpack(head, arrays)
+            transport = ChannelTransport(channel, program) if ends is None else Pipes(ends)
+        except Exception as error:
+            channel.report("broken", told(error))
+            return
+        channel.joined(ends is not None)
+        for answer in WorkerLoop(number, program, delays, late, transport).answers():
+            transport.send(answer)
 
 
 def _end_with_coordinator(places: list[Place], own: int) -> NoReturn:

@@ -7,10 +7,10 @@ import signal
 import threading
 import time
 from functools import cache
-from pathlib import Path
 
 from erasurehead.engines._end_with_parent import end_with_parent
 from erasurehead.engines._mpi.start import launched, launcher_of
+from erasurehead.engines._process_state import state_of
 
 _LOOK = 1.0  # seconds between two looks at a launcher that is not our parent
 
@@ -36,17 +36,6 @@ def end_with_launcher() -> None:
 
 
 def _look(launcher: int, number: signal.Signals) -> None:
-    while _lives(launcher):
+    while state_of(launcher) not in ("", "Z", "X"):  # one that nobody has waited for yet has ended, too
         time.sleep(_LOOK)
     os.kill(os.getpid(), number)
-
-
-def _lives(pid: int) -> bool:
-    """Return whether a process has not ended; one that nobody has waited for yet has."""
-    try:
-        return (
-            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
-            not in "ZX"
-        )
-    except OSError:
-        return False

@@ -29,6 +29,7 @@ from erasurehead.engines._mpi.transport import (
     reap,
     world,
 )
+from erasurehead.engines._process_state import stop
 from erasurehead.errors import EngineError
 
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ class RankDirectory:
             return False
         if not rank.gone:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(rank.place.pid, number)
+                stop(rank.place.pid) if number == signal.SIGSTOP else os.kill(rank.place.pid, number)
             rank.paused = number == signal.SIGSTOP
         return True
 

@@ -69,7 +69,6 @@ class Tag(IntEnum):
     ASSIGN = 1  # a program follows
     DATA = 2  # one of its arrays
     ORDER = 3
-    POSTED = 10  # an order is up where you see it: its round
     NEWER = 4  # an order is out that is newer than what you work on, or have
     DISMISS = 5  # drop the program, and be idle
     CRASH = 6  # end as a crash would

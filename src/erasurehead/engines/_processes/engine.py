@@ -7,24 +7,23 @@ import errno
 import multiprocessing
 import os
 import resource
-import selectors
 import signal
 import sys
 import time
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from types import ModuleType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Delays
-from erasurehead.engines._base import Died, Event, Joined, NoRoom, Order, Program
-from erasurehead.engines._buffers import MessageSlots, OrderBuffers
-from erasurehead.engines._encoded_order import EncodedOrder, encode_order
-from erasurehead.engines._outside import OutsideEngine
+from erasurehead.engines._base import Died, Event, Joined, NoRoom, Program
+from erasurehead.engines._buffers import MessageSlots
+from erasurehead.engines._outside import OutsideEngine, Remote
 from erasurehead.engines._packed_program import ArrayCache, pack
 from erasurehead.engines._peer_channels import PeerChannels, PeerMessaging
+from erasurehead.engines._process_state import stop
 from erasurehead.engines._processes import hidden_socket as hidden, server_watch, worker as worker_process
 from erasurehead.engines._processes.forking import WorkerProcess, check_may_start
 from erasurehead.engines._processes.limits import STARTING, reached, why_no_process
@@ -32,7 +31,7 @@ from erasurehead.engines._processes.peer_channels import SharedChannels
 from erasurehead.engines._processes.safe_path import safe_path
 from erasurehead.engines._processes.worker import ProgramInSharedMemory
 from erasurehead.engines._shared_memory import SharedBlock, align
-from erasurehead.engines._way import Shared, Way
+from erasurehead.engines._way import Way
 from erasurehead.errors import EngineError
 
 _PRELOAD = "erasurehead.engines._processes.preload"
@@ -42,15 +41,14 @@ _START_FILES = 8  # files that are open at once while a process is started
 
 
 @dataclass(eq=False)
-class _Process:
+class _Process(Remote):
     """One worker process, seen from the coordinator."""
 
     process: WorkerProcess
-    way: Way
     last_words: str = ""
 
 
-class ProcessEngine(OutsideEngine[_Process, EncodedOrder], PeerMessaging):
+class ProcessEngine(OutsideEngine[_Process], PeerMessaging):
     """Workers as processes of this machine.
 
     They are forked from a server that has imported what they need, so that thirty are ready in about a second. Models
@@ -78,10 +76,7 @@ class ProcessEngine(OutsideEngine[_Process, EncodedOrder], PeerMessaging):
         super().__init__(delays, late)
         self._fewer = fewer
         self._context = multiprocessing.get_context("forkserver")
-        self._selector = selectors.DefaultSelector()
         self._store = ArrayCache[SharedBlock]()
-        self._order_buffers = OrderBuffers()
-        self._assigned = False
         _raise_file_limit()
 
     def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
@@ -114,10 +109,8 @@ class ProcessEngine(OutsideEngine[_Process, EncodedOrder], PeerMessaging):
         check_may_start()
         order_buffer = self._order_buffers.of(program)
         self._context.set_forkserver_preload([_PRELOAD, *program.preload])
+        way = Way(order_buffer, MessageSlots(program))
         with contextlib.ExitStack() as ends:  # whatever fails, no file stays open
-            slots = MessageSlots(program)
-            ends.callback(slots.close)
-            way = Way(Shared(order_buffer, slots))
             ends.callback(way.close)
             args = (worker, self._share(program), way.theirs, self.late)
             process = WorkerProcess(target=worker_process.main, args=args, daemon=True, name=f"worker-{worker}")
@@ -125,9 +118,8 @@ class ProcessEngine(OutsideEngine[_Process, EncodedOrder], PeerMessaging):
             with safe_path(), _without_main_module(), _sigint_blocked():
                 _start_process(process)
             ends.pop_all()
-        way.settle()
-        self._selector.register(way.inlet, selectors.EVENT_READ, worker)
-        self._workers[worker] = _Process(process, way)
+        self._workers[worker] = _Process(process, way=way)
+        self._take_way(worker, self._workers[worker])
         self._assigned = True
 
     def _share(self, program: Program) -> ProgramInSharedMemory:
@@ -148,26 +140,12 @@ class ProcessEngine(OutsideEngine[_Process, EncodedOrder], PeerMessaging):
 
         return ProgramInSharedMemory(packed.head, tuple(spans), self._store.get(packed.arrays, write))
 
-    def _encoded(self, order: Order) -> EncodedOrder:
-        if not self._assigned:
-            raise EngineError("no worker has been assigned a program yet.")
-        return encode_order(order)
-
-    def _send(self, sent: EncodedOrder, chosen: Mapping[int, _Process], others: Iterable[_Process]) -> None:
-        rest = [state.way.shared for state in others]
-        for state in chosen.values():
-            state.way.post(sent, rest)
-
     def poll(self) -> Event | None:
         """Return the next event if there is one; never waits."""
         self._check_open()
         if not self._events:
             self._gather(0)
         return self._take_event() if self._events else None
-
-    def _gather(self, seconds: float) -> None:
-        for key, _ in self._selector.select(seconds):
-            self._receive(key.data)
 
     def peer_channels(self, workers: int, length: int) -> PeerChannels:
         def pids() -> Mapping[int, int]:
@@ -179,7 +157,7 @@ class ProcessEngine(OutsideEngine[_Process, EncodedOrder], PeerMessaging):
         os.kill(self.pid(worker), signal.SIGKILL)
 
     def pause(self, worker: int) -> None:
-        os.kill(self.pid(worker), signal.SIGSTOP)
+        stop(self.pid(worker))
 
     def proceed(self, worker: int) -> None:
         os.kill(self.pid(worker), signal.SIGCONT)
@@ -193,31 +171,24 @@ class ProcessEngine(OutsideEngine[_Process, EncodedOrder], PeerMessaging):
     def close(self) -> None:
         self._closed = True
         for state in self._workers.values():
-            state.way.hang_up()  # the end of the file tells each of them to go
+            if state.way is not None:
+                state.way.hang_up()  # the end of the file tells each of them to go
         deadline = time.monotonic() + _SHUTDOWN
         for worker in list(self._workers):
             self._remove(worker, deadline)
         for block in self._store.clear():
             block.close()
         self._let_go()
-        self._order_buffers.close()
-        self._selector.close()
 
-    def _receive(self, worker: int) -> None:
-        """Read everything from a worker's pipe; end of file means that the worker is dead."""
-        state, now = self._workers[worker], time.monotonic()
-        items = state.way.read()
-        if items is None:
-            self._bury(worker, state)
-        for item in items or ():
-            if item[0] == "joined":
-                self._events.append(Joined(worker, item[1], now))
-            elif item[0] == "broken":
-                state.last_words = item[1]
-            else:
-                self._events.append(state.way.event(worker, item, now))
+    def _hear(self, worker: int, state: _Process, item: tuple[Any, ...]) -> None:
+        if item[0] == "joined":
+            self._events.append(Joined(worker, item[1], time.monotonic()))
+        elif item[0] == "broken":
+            state.last_words = item[1]
+        else:
+            super()._hear(worker, state, item)
 
-    def _bury(self, worker: int, state: _Process) -> None:
+    def _hung_up(self, worker: int, state: _Process) -> None:
         told = server_watch.join(state.process, _SHUTDOWN)
         code = state.process.exitcode
         reason = state.last_words
@@ -230,8 +201,7 @@ class ProcessEngine(OutsideEngine[_Process, EncodedOrder], PeerMessaging):
     def _remove(self, worker: int, until: float) -> None:
         """Give up a worker, which is killed if it has not ended until then."""
         state = self._workers.pop(worker)
-        self._selector.unregister(state.way.inlet)
-        state.way.hang_up()
+        self._close_way(state)
         process = state.process
         process.join(max(0.0, until - time.monotonic()))
         if process.is_alive():
@@ -240,7 +210,6 @@ class ProcessEngine(OutsideEngine[_Process, EncodedOrder], PeerMessaging):
             process, max(0.0, until + _KILLED - time.monotonic())
         ):  # it has ended in any case, but its number is given back by its server
             process.close()
-        state.way.close()
 
 
 def _start_process(process: WorkerProcess) -> None:

@@ -10,8 +10,9 @@ import time
 from collections.abc import Generator
 from multiprocessing import forkserver
 from multiprocessing.context import ForkServerProcess
-from pathlib import Path
 from typing import Any
+
+from erasurehead.engines._process_state import is_stopped
 
 _server: Any = getattr(forkserver, "_forkserver", None)
 
@@ -25,7 +26,7 @@ LONGEST = 300.0
 def let_go_on() -> bool:
     """Let the server go on, if it was stopped; return whether it was."""
     pid = getattr(_server, "_forkserver_pid", None)
-    if pid is None or not _is_stopped(pid):
+    if pid is None or not is_stopped(pid):
         return False
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGCONT)
@@ -68,12 +69,3 @@ def join(process: ForkServerProcess, seconds: float) -> bool:
     if process.is_alive() and let_go_on():
         process.join(max(seconds, PATIENCE))
     return not process.is_alive()
-
-
-def _is_stopped(pid: int) -> bool:
-    """Return whether a process is stopped, as far as the system tells: Linux does."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return False
-    return status.rpartition(")")[2].split()[0] in ("T", "t")

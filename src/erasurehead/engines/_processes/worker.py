@@ -18,7 +18,7 @@ from erasurehead.engines._base import Program, told
 from erasurehead.engines._end_with_parent import end_with_parent
 from erasurehead.engines._packed_program import unpack
 from erasurehead.engines._shared_memory import SharedBlock
-from erasurehead.engines._way import CoordinatorGone, Ends, Pipes, Shared
+from erasurehead.engines._way import CoordinatorGone, Ends, Pipes
 from erasurehead.engines._worker_loop import WorkerLoop
 
 _LARGEST_KEPT = 32 * 2**20  # bytes: the memory of larger arrays goes back to the system whenever they are freed
@@ -50,7 +50,7 @@ def main(worker: int, packed: ProgramInSharedMemory, ends: Ends, late: LateWork)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the coordinator ends us
     transport = Pipes(ends)
     try:
-        opened = _open(packed, ends.shared, transport)
+        opened = _open(packed, ends, transport)
         if opened is not None:
             transport.say("joined", socket.gethostname())
             for answer in WorkerLoop(worker, *opened, late, transport).answers():
@@ -63,27 +63,27 @@ def main(worker: int, packed: ProgramInSharedMemory, ends: Ends, late: LateWork)
     os._exit(0)
 
 
-def _open(packed: ProgramInSharedMemory, shared: Shared, transport: Pipes) -> tuple[Program, Delays | None] | None:
+def _open(packed: ProgramInSharedMemory, ends: Ends, transport: Pipes) -> tuple[Program, Delays | None] | None:
     try:
         import erasurehead.engines._processes.preload  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
         opened = packed.open()
-        _map_memory(packed.block, shared)
+        _map_memory(packed.block, ends)
         return opened
     except Exception as error:
         transport.say("broken", told(error))
         return None
 
 
-def _map_memory(data: SharedBlock, shared: Shared) -> None:
+def _map_memory(data: SharedBlock, ends: Ends) -> None:
     """Have the memory mapped that the first order needs.
 
     If each page were mapped when it is first used, the first order would take several times as long as the next ones,
     and all workers of a machine would be at it at the same time.
     """
     data.touch()
-    shared.order_buffer.touch()
-    needed = 2 * shared.slots.touch()  # for models, and for what a message is computed from
+    ends.order_buffer.touch()
+    needed = 2 * ends.slots.touch()  # for models, and for what a message is computed from
     for _ in range(2):  # what is freed first goes back to the system, from which glibc learns to keep the next one
         np.ones(min(needed, _LARGEST_KEPT), dtype=np.uint8)
 

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import select
 import signal
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any, ClassVar
 
 from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Delays
-from erasurehead.engines._base import NoRoom, Offered, Order, Program
-from erasurehead.engines._buffers import OrderBuffers
+from erasurehead.engines._base import NoRoom, Offered, Program
 from erasurehead.engines._machine import machine
 from erasurehead.engines._outside import OutsideEngine
 from erasurehead.engines._packed_program import ArrayCache
 from erasurehead.engines._ray.actor import THREADS, Actor
 from erasurehead.engines._ray.cluster import connect, library
-from erasurehead.engines._ray.handle import Handle, SharedOrder
+from erasurehead.engines._ray.handle import Handle
 from erasurehead.engines._ray.incoming import Incoming
 from erasurehead.engines._ray.nodes import Manager, Node, Nodes, NodeWatch, room
 from erasurehead.engines._ray.shared_program import share
@@ -30,7 +29,7 @@ _SLICE = 0.002
 """Seconds between two looks at what comes past Ray and what comes through it, where both may come."""
 
 
-class RayEngine(OutsideEngine[Handle, SharedOrder]):
+class RayEngine(OutsideEngine[Handle]):
     """Workers as actors of a Ray cluster.
 
     Each worker is one actor. Programs are objects in Ray's store, and so are models for other machines: what several
@@ -76,8 +75,6 @@ class RayEngine(OutsideEngine[Handle, SharedOrder]):
         self._ray = library()
         self._connection = connect(address)
         self._store = ArrayCache[Any]()
-        self._order_buffers = OrderBuffers()
-        self._assigned = False
         self._machine = machine()
         try:
             self._incoming = Incoming(self._ray)
@@ -135,48 +132,28 @@ class RayEngine(OutsideEngine[Handle, SharedOrder]):
         )
         packed = share(self._ray, program, self.delays, self._store)
         actor = kind.remote(worker, packed, self.late, self._machine)
-        buffers = self._order_buffers if self.share and node in (None, self._incoming.node) else None
-        return Handle(self._ray, worker, program, actor, node, self.max_restarts != 0, buffers)
+        near = self.share and node in (None, self._incoming.node)
+        make_way = partial(self._new_way, program) if near else lambda: None
+        return Handle(self._ray, worker, program, actor, node, self.max_restarts != 0, make_way)
 
-    def _encoded(self, order: Order) -> SharedOrder:
-        if not self._assigned:
-            raise EngineError("no worker has been assigned a program yet.")
-        return SharedOrder(self._ray, order)
-
-    def _send(self, sent: SharedOrder, chosen: Mapping[int, Handle], others: Iterable[Handle]) -> None:
-        for handle in chosen.values():
-            handle.due = sent
-        self._post(chosen.values())
-
-    def _post(self, handles: Collection[Handle]) -> None:
+    def _send(self, far: Sequence[Handle]) -> None:
         """Send the newest order to those that have taken the one before, so that nothing is ever queued."""
-        acknowledgements = [handle.sent for handle in handles if handle.sent is not None]
+        acknowledgements = [handle.sent for handle in far if handle.sent is not None]
         taken: set[Any] = set()
         if acknowledgements:
             taken.update(self._ray.wait(acknowledgements, num_returns=len(acknowledgements), timeout=0)[0])
-        rest = set(self._workers.values()).difference(handles)
-        others = [handle.way.shared for handle in rest if handle.beside and handle.way is not None]
-        for handle in handles:
-            if handle.sent is None or handle.sent in taken or handle.beside:
-                handle.post(others)
+        for handle in far:
+            if handle.sent is None or handle.sent in taken:
+                handle.post()
 
     def _gather(self, seconds: float) -> None:
-        near = [handle for handle in self._workers.values() if handle.beside]
         far = [handle for handle in self._workers.values() if not handle.beside]
+        near = len(self._workers) - len(far)
         if near:
-            self._listen(near, min(seconds, _SLICE) if far else seconds)
+            self._listen(min(seconds, _SLICE) if far else seconds)
         if far or not near:
             self._gather_from(far, 0.0 if near else seconds)
         self._manager.check()
-
-    def _listen(self, near: Sequence[Handle], seconds: float) -> None:
-        """Wait until something comes past Ray, and take all that has come."""
-        inlets = {handle.way.inlet: handle for handle in near if handle.way is not None}
-        poll = select.poll()
-        for inlet in inlets:
-            poll.register(inlet, select.POLLIN)
-        for inlet, _ in poll.poll(1e3 * seconds):
-            self._events.extend(inlets[inlet].hear(time.monotonic()))
 
     def _gather_from(self, far: Sequence[Handle], seconds: float) -> None:
         """Wait until something comes through Ray, and take all that has come."""
@@ -188,12 +165,16 @@ class RayEngine(OutsideEngine[Handle, SharedOrder]):
                 event = handle.lose(item, now)
             else:
                 event = handle.receive(item, now, self._nodes)
+                if item[0] == "joined":
+                    self._take_way(handle.worker, handle, item[2])
+                    self._post([handle])
             if event is not None:
                 self._events.append(event)
             if handle.gone:
                 self._remove(handle.worker, void=False)
         for handle in far:
-            if not handle.gone:
+            if not handle.gone and handle.stream is None:
+                self._close_way(handle)
                 handle.reopen()
 
     def kill(self, worker: int) -> None:
@@ -230,7 +211,6 @@ class RayEngine(OutsideEngine[Handle, SharedOrder]):
         for worker in list(self._workers):
             self._remove(worker)
         self._let_go()
-        self._order_buffers.close()
         self._store.clear()
         self._connection.close()
 
@@ -248,7 +228,7 @@ class RayEngine(OutsideEngine[Handle, SharedOrder]):
     def _remove(self, worker: int, void: bool = True) -> None:
         """End a worker; `void` what it sent and nobody has taken."""
         handle = self._workers.pop(worker)
-        handle.close()
+        self._close_way(handle)
         with contextlib.suppress(Exception):  # it may be dead, or the cluster
             self._ray.kill(handle.actor, no_restart=True)
         if handle.on(self._machine):

@@ -8,20 +8,21 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterable
-from functools import cached_property
+from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 from erasurehead._internal.arrays import Array, dtype_of
-from erasurehead.engines._base import Arrived, Died, Event, Failed, Joined, NoRoom, Order, Program, told
-from erasurehead.engines._buffers import MessageSlots, OrderBuffers
-from erasurehead.engines._encoded_order import EncodedOrder, encode_order
+from erasurehead.engines._base import Arrived, Died, Event, Failed, Joined, Program, told
+from erasurehead.engines._encoded_order import EncodedOrder
 from erasurehead.engines._leases import BufferLease
+from erasurehead.engines._outside import Remote
+from erasurehead.engines._process_state import stop
 from erasurehead.engines._ray.actor import Home, Item
 from erasurehead.engines._ray.nodes import Nodes
 from erasurehead.engines._ray.shared_program import put
 from erasurehead.engines._shared_memory import offer
-from erasurehead.engines._way import Shared, Way
+from erasurehead.engines._way import Way
 
 _SMALL = 50_000
 """Bytes of points up to which an order travels with the call; larger ones are put into the store once for all."""
@@ -32,25 +33,12 @@ _UNREAD = 2
 _AGAIN = 0.1  # seconds between two attempts to reach an actor that Ray calls unavailable
 
 
-class SharedOrder:
-    """An order on its way to several workers.
-
-    Arguments:
-        ray: the library.
-        order: what to do.
-    """
-
-    def __init__(self, ray: Any, order: Order) -> None:
-        self.encoded: EncodedOrder = encode_order(order)
-        self._ray = ray
-
-    @cached_property
-    def payload(self) -> Any:
-        """The order as bytes, or a reference of these in the store if they are many."""
-        return put(self._ray, self.encoded) if self.encoded.points_nbytes > _SMALL else self.encoded
+def payload(ray: Any, order: EncodedOrder) -> Any:
+    """Return an order as it travels: as bytes, or a reference of these in the store if they are many."""
+    return put(ray, order) if order.points_nbytes > _SMALL else order
 
 
-class Handle:
+class Handle(Remote):
     """An actor.
 
     Arguments:
@@ -60,19 +48,16 @@ class Handle:
         actor: Ray's handle of it.
         node: number of the node where it is to run; None for any.
         restarts: whether Ray starts it again when it has died.
-        buffers: order buffers, if it may come to run beside us, and then share memory with us.
+        make_way: makes a way to it, if it may come to run beside us.
 
     Attributes:
         stream: what it has to say, item by item; None while it cannot be reached.
         coming: the item that was announced last, while it is on its way.
-        way: the way to it past Ray, as offered; None where there is none.
-        beside: whether it has taken that way.
         home: where it runs; None until it has joined, and between a death and its return.
         returns: whether it has died, and Ray is starting it again.
         promised: whether somebody counts on its return.
         gone: whether it has died for good.
         sent: the order that was sent last; ready when it has been taken.
-        due: a newer order, to be sent when it has.
         paused: whether we have stopped its process: what is sent now, it would find before what comes later.
     """
 
@@ -84,26 +69,24 @@ class Handle:
         actor: Any,
         node: str | None,
         restarts: bool,
-        buffers: OrderBuffers | None,
+        make_way: Callable[[], Way | None],
     ) -> None:
+        super().__init__()
         self.worker = worker
         self.program = program
         self.actor = actor
         self.node = node
         self.stream: Any = None
         self.coming: Any = None
-        self.way: Way | None = None
-        self.beside = False
         self.home: Home | None = None
         self.returns = False
         self.promised = False
         self.gone = False
         self.sent: Any = None
-        self.due: SharedOrder | None = None
         self.paused = False
         self._ray = ray
         self._restarts = restarts
-        self._buffers = buffers
+        self._make_way = make_way
         self._unread = _UNREAD * max(1, len(program.message_specs))
         self._round = -1  # of the order that was sent last
         self._reached = False
@@ -119,48 +102,19 @@ class Handle:
         """Ask for a stream if there is none."""
         if self.stream is None and time.monotonic() >= self._again:
             serve = self.actor.serve.options(num_returns="streaming", _generator_backpressure_num_objects=self._unread)
-            self._make_way()
+            self.way = self._make_way()  # of this stream's own: a process that starts again finds none half used
             self.stream = serve.remote(offer(None if self.way is None else self.way.theirs))
-
-    def _make_way(self) -> None:
-        """Make a way of this stream's own: a process that starts again finds none that is half used."""
-        self.close()
-        if self._buffers is not None:
-            with contextlib.suppress(NoRoom, OSError):  # else its messages travel
-                self.way = Way(Shared(self._buffers.of(self.program), MessageSlots(self.program)))
-
-    def close(self) -> None:
-        """Close the way past Ray."""
-        if self.way is not None:
-            self.way.close()
-        self.way, self.beside = None, False
-
-    def hear(self, now: float) -> list[Event]:
-        """Return what has come past Ray; at the end of that way, it is Ray that says what has happened."""
-        assert self.way is not None
-        way, items = self.way, self.way.read()
-        if items is None:
-            self.close()
-        return [way.event(self.worker, item, now) for item in items or ()]
 
     @property
     def ready(self) -> bool:
         """Whether a newer order is to be sent as soon as the one before has been taken."""
         return self.due is not None and self._reached and not self.paused
 
-    def post(self, others: Iterable[Shared] = ()) -> None:
-        """Send the newest order, if there is one that it does not have, and it is there.
-
-        Arguments:
-            others: memory that we share with those that it is not for.
-        """
-        if self.due is None or not (self.beside or self.ready):
-            return
-        if self.beside and self.way is not None:
-            self.way.post(self.due.encoded, others)
-        else:
-            self.sent = self.actor.take.remote(self.due.payload, time.monotonic())
-        self._round, self.due = self.due.encoded.round, None
+    def post(self) -> None:
+        """Send the order that is due through Ray, if there is one, and it is there."""
+        if self.due is not None and self.ready:
+            self.sent = self.actor.take.remote(self.due.form(partial(payload, self._ray)), time.monotonic())
+            self._round, self.due = self.due.order.round, None
 
     def on(self, machine: str) -> bool:
         """Return whether its process is on a machine, as far as we know."""
@@ -170,7 +124,7 @@ class Handle:
         """Send a signal to its process, which must be on our machine."""
         assert self.home is not None
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self.home.pid, number)
+            stop(self.home.pid) if number == signal.SIGSTOP else os.kill(self.home.pid, number)
 
     def receive(self, item: Item, now: float, nodes: Nodes) -> Event:
         """Return what an item means."""
@@ -185,12 +139,6 @@ class Handle:
             return Died(self.worker, item[1], now, broken=True)
         before, self.home, self.node = self.home, item[1], item[1].node
         self._reached, self.returns, self.promised, self.paused = True, False, False, False
-        self.beside = item[2] and self.way is not None
-        if self.beside and self.way is not None:
-            self.way.settle()
-        else:
-            self.close()
-        self.post()
         if before is not None:
             return Failed(self.worker, self._round, "the way to it was lost, and is there again", now)
         return Joined(self.worker, nodes.name(item[1].node), now)
