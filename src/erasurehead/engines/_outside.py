@@ -1,6 +1,6 @@
 """What engines have in common whose workers run outside this process: the clock on the wall, orders, events, leases.
 
-Orders to workers of this machine, and what these answer, cross by a `Way`, whoever has started them; how others are
+Orders to workers of this machine, and what these answer, cross over a `Lane`, whoever has started them; how others are
 reached an engine says itself.
 """
 
@@ -21,8 +21,8 @@ from erasurehead.engines._base import CLOSED, Arrived, Engine, Event, NoRoom, Of
 from erasurehead.engines._buffers import MessageSlots, OrderBuffers
 from erasurehead.engines._encoded_order import EncodedOrder, encode_order
 from erasurehead.engines._fault_injection import FaultInjection
+from erasurehead.engines._lane import Lane
 from erasurehead.engines._leases import OpenLeases
-from erasurehead.engines._way import Way
 from erasurehead.errors import EngineError
 
 _BLINK = 1.0  # seconds after which an unlimited wait checks whether any worker is left
@@ -53,12 +53,12 @@ class Remote:
 
     Attributes:
         due: the newest order, as long as it is not sent.
-        way: the way to it, if it is, or may come to be, on this machine.
-        beside: whether it has its ends of that way.
+        lane: that to it, if it is, or may come to be, on this machine.
+        beside: whether it has its ends of that lane.
     """
 
     due: Outgoing | None = None
-    way: Way | None = None
+    lane: Lane | None = None
     beside: bool = False
 
 
@@ -112,19 +112,20 @@ class OutsideEngine(Engine, FaultInjection, Generic[State]):
     def _post(self, states: Collection[State]) -> None:
         """Send some workers the order that is due to them, as far as they can be sent one now."""
         chosen = set(states)
-        others = [one.way for one in self._workers.values() if one.way is not None and one.beside and one not in chosen]
+        rest = [one for one in self._workers.values() if one.beside and one not in chosen]
+        others = [one.lane for one in rest if one.lane is not None]
         far: list[State] = []
         for state in states:
-            if not state.beside or state.way is None:
+            if not state.beside or state.lane is None:
                 far.append(state)
             elif state.due is not None:
-                state.way.post(state.due.encoded, others)
+                state.lane.post(state.due.encoded, others)
                 state.due = None
         if far:
             self._send(far)
 
     def _send(self, far: Sequence[State]) -> None:
-        """Do the same for workers to which there is no way."""
+        """Do the same for workers to which there is no lane."""
 
     def next_event(self, until: float | None = None) -> Event | None:
         self._check_open()
@@ -143,11 +144,11 @@ class OutsideEngine(Engine, FaultInjection, Generic[State]):
         self._listen(seconds)
 
     def _listen(self, seconds: float) -> None:
-        """Do so for what comes from workers to which there is a way."""
+        """Do so for what comes from workers to which there is a lane."""
         for key, _ in self._selector.select(seconds):
             worker, state = key.data, self._workers[key.data]
-            assert state.way is not None
-            items = state.way.read()
+            assert state.lane is not None
+            items = state.lane.read()
             if items is None:
                 self._hung_up(worker, state)
             for item in items or ():
@@ -155,34 +156,34 @@ class OutsideEngine(Engine, FaultInjection, Generic[State]):
 
     def _hear(self, worker: int, state: State, item: tuple[Any, ...]) -> None:
         """Take what a worker has said."""
-        assert state.way is not None
-        self._events.append(state.way.event(worker, item, time.monotonic()))
+        assert state.lane is not None
+        self._events.append(state.lane.event(worker, item, time.monotonic()))
 
     def _hung_up(self, worker: int, state: State) -> None:
         """Take note that a worker has ended, or closed its ends: by default something else says which."""
-        self._close_way(state)
+        self._close_lane(state)
 
-    def _new_way(self, program: Program) -> Way | None:
-        """Return a way to a worker that runs a program; None if there is no memory, or no file, for it."""
+    def _new_lane(self, program: Program) -> Lane | None:
+        """Return a lane to a worker that runs a program; None if there is no memory, or no file, for it."""
         with contextlib.suppress(NoRoom, OSError):
-            return Way(self._order_buffers.of(program), MessageSlots(program))
+            return Lane(self._order_buffers.of(program), MessageSlots(program))
         return None
 
-    def _take_way(self, worker: int, state: State, shares: bool = True) -> None:
-        """Use the way to a worker from now on, if it has its ends."""
-        if not shares or state.way is None:
-            self._close_way(state)
+    def _take_lane(self, worker: int, state: State, shares: bool = True) -> None:
+        """Use the lane to a worker from now on, if it has its ends."""
+        if not shares or state.lane is None:
+            self._close_lane(state)
             return
-        state.way.settle()
+        state.lane.settle()
         state.beside = True
-        self._selector.register(state.way.inlet, selectors.EVENT_READ, worker)
+        self._selector.register(state.lane.inlet, selectors.EVENT_READ, worker)
 
-    def _close_way(self, state: State) -> None:
-        if state.way is not None:
+    def _close_lane(self, state: State) -> None:
+        if state.lane is not None:
             if state.beside:
-                self._selector.unregister(state.way.inlet)
-            state.way.close()
-        state.way, state.beside = None, False
+                self._selector.unregister(state.lane.inlet)
+            state.lane.close()
+        state.lane, state.beside = None, False
 
     def _check_open(self) -> None:
         if self._closed:

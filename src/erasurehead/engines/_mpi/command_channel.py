@@ -96,7 +96,7 @@ class CommandChannel:
         return not before
 
     def joined(self, shares: bool) -> None:
-        """Say that the program is ready, that an order may come, and whether we have our ends of a way past MPI."""
+        """Say that the program is ready, that an order may come, and whether we have our ends of a lane past MPI."""
         self._listening = True
         self.report("joined", shares)
 

@@ -134,11 +134,11 @@ class MPIEngine(OutsideEngine[_Worker], PeerMessaging):
             return
         packed = pack(program, self.delays)
         near = self.share and rank.place.machine == directory.own.machine
-        way = self._new_way(program) if near else None
-        self._workers[worker] = _Worker(rank, {spec.message: spec for spec in program.message_specs}, way=way)
+        lane = self._new_lane(program) if near else None
+        self._workers[worker] = _Worker(rank, {spec.message: spec for spec in program.message_specs}, lane=lane)
         self._by_rank[rank.number] = worker
         self._assigned = True
-        offered = offer(None if way is None else way.theirs)
+        offered = offer(None if lane is None else lane.theirs)
         ends = [len(array) // LINE * LINE for array in packed.arrays]
         bodies = tuple(array[:end] for array, end in zip(packed.arrays, ends, strict=True))
         tails = [array[end:].tobytes() for array, end in zip(packed.arrays, ends, strict=True)]
@@ -222,7 +222,7 @@ class MPIEngine(OutsideEngine[_Worker], PeerMessaging):
             self._listens(state)
         elif report.kind == "joined":
             (shares,) = report.rest
-            self._take_way(worker, state, shares)
+            self._take_lane(worker, state, shares)
             self._events.append(Joined(worker, state.rank.place.host, now))
             self._listens(state)
         elif report.kind == "failed":
@@ -255,7 +255,7 @@ class MPIEngine(OutsideEngine[_Worker], PeerMessaging):
     def _forget(self, worker: int) -> _Worker:
         state = self._workers.pop(worker)
         del self._by_rank[state.rank.number]
-        self._close_way(state)
+        self._close_lane(state)
         return state
 
     def peer_channels(self, workers: int, length: int) -> PeerChannels:

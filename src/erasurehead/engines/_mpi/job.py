@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, NoReturn
 
 from erasurehead.engines._base import told
+from erasurehead.engines._lane import CoordinatorGone, Ends, Pipes
 from erasurehead.engines._mpi.channel_transport import ChannelTransport
 from erasurehead.engines._mpi.command_channel import CommandChannel, Recalled
 from erasurehead.engines._mpi.peer_channels import open_channels
@@ -24,7 +25,6 @@ from erasurehead.engines._mpi.transport import Frame, Gone, Tag, read_head, worl
 from erasurehead.engines._one_thread import one_thread
 from erasurehead.engines._packed_program import unpack
 from erasurehead.engines._shared_memory import accept
-from erasurehead.engines._way import CoordinatorGone, Ends, Pipes
 from erasurehead.engines._worker_loop import WorkerLoop
 from erasurehead.errors import EngineError
 

@@ -20,6 +20,7 @@ from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Delays
 from erasurehead.engines._base import Died, Event, Joined, NoRoom, Program
 from erasurehead.engines._buffers import MessageSlots
+from erasurehead.engines._lane import Lane
 from erasurehead.engines._outside import OutsideEngine, Remote
 from erasurehead.engines._packed_program import ArrayCache, pack
 from erasurehead.engines._peer_channels import PeerChannels, PeerMessaging
@@ -31,7 +32,6 @@ from erasurehead.engines._processes.peer_channels import SharedChannels
 from erasurehead.engines._processes.safe_path import safe_path
 from erasurehead.engines._processes.worker import ProgramInSharedMemory
 from erasurehead.engines._shared_memory import SharedBlock, align
-from erasurehead.engines._way import Way
 from erasurehead.errors import EngineError
 
 _PRELOAD = "erasurehead.engines._processes.preload"
@@ -109,17 +109,17 @@ class ProcessEngine(OutsideEngine[_Process], PeerMessaging):
         check_may_start()
         order_buffer = self._order_buffers.of(program)
         self._context.set_forkserver_preload([_PRELOAD, *program.preload])
-        way = Way(order_buffer, MessageSlots(program))
+        lane = Lane(order_buffer, MessageSlots(program))
         with contextlib.ExitStack() as ends:  # whatever fails, no file stays open
-            ends.callback(way.close)
-            args = (worker, self._share(program), way.theirs, self.late)
+            ends.callback(lane.close)
+            args = (worker, self._share(program), lane.theirs, self.late)
             process = WorkerProcess(target=worker_process.main, args=args, daemon=True, name=f"worker-{worker}")
-            _check_file_limit(way.inlet)
+            _check_file_limit(lane.inlet)
             with safe_path(), _without_main_module(), _sigint_blocked():
                 _start_process(process)
             ends.pop_all()
-        self._workers[worker] = _Process(process, way=way)
-        self._take_way(worker, self._workers[worker])
+        self._workers[worker] = _Process(process, lane=lane)
+        self._take_lane(worker, self._workers[worker])
         self._assigned = True
 
     def _share(self, program: Program) -> ProgramInSharedMemory:
@@ -171,8 +171,8 @@ class ProcessEngine(OutsideEngine[_Process], PeerMessaging):
     def close(self) -> None:
         self._closed = True
         for state in self._workers.values():
-            if state.way is not None:
-                state.way.hang_up()  # the end of the file tells each of them to go
+            if state.lane is not None:
+                state.lane.hang_up()  # the end of the file tells each of them to go
         deadline = time.monotonic() + _SHUTDOWN
         for worker in list(self._workers):
             self._remove(worker, deadline)
@@ -201,7 +201,7 @@ class ProcessEngine(OutsideEngine[_Process], PeerMessaging):
     def _remove(self, worker: int, until: float) -> None:
         """Give up a worker, which is killed if it has not ended until then."""
         state = self._workers.pop(worker)
-        self._close_way(state)
+        self._close_lane(state)
         process = state.process
         process.join(max(0.0, until - time.monotonic()))
         if process.is_alive():

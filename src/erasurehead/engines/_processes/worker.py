@@ -16,9 +16,9 @@ from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Delays
 from erasurehead.engines._base import Program, told
 from erasurehead.engines._end_with_parent import end_with_parent
+from erasurehead.engines._lane import CoordinatorGone, Ends, Pipes
 from erasurehead.engines._packed_program import unpack
 from erasurehead.engines._shared_memory import SharedBlock
-from erasurehead.engines._way import CoordinatorGone, Ends, Pipes
 from erasurehead.engines._worker_loop import WorkerLoop
 
 _LARGEST_KEPT = 32 * 2**20  # bytes: the memory of larger arrays goes back to the system whenever they are freed

@@ -21,11 +21,11 @@ from erasurehead.delays import Delays
 from erasurehead.engines._base import MessageSpec, Order, Program, told
 from erasurehead.engines._encoded_order import EncodedOrder
 from erasurehead.engines._end_with_parent import end_with_parent
+from erasurehead.engines._lane import CoordinatorGone, Ends, Pipes
 from erasurehead.engines._machine import machine
 from erasurehead.engines._one_thread import one_thread
 from erasurehead.engines._ray.shared_program import ProgramInRayStore
 from erasurehead.engines._shared_memory import accept
-from erasurehead.engines._way import CoordinatorGone, Ends, Pipes
 from erasurehead.engines._worker_loop import Answer, OutgoingMessage, Room, Transport, WorkerLoop
 
 THREADS = 4
@@ -99,11 +99,11 @@ class Actor:
     def serve(self, offered: bytes) -> Generator[Item]:
         """Stream what the coordinator must know: that the worker is there, then messages and failures.
 
-        Beside the coordinator orders and answers go another way, and nothing more is streamed. A second call takes over
-        from the first, whose way to the coordinator is broken then.
+        Beside the coordinator orders and answers take a lane of their own, and nothing more is streamed. A second call
+        takes over from the first, whose way to the coordinator is broken then.
 
         Arguments:
-            offered: where to find our ends of the way past Ray, if the coordinator is beside us.
+            offered: where to find our ends of the lane past Ray, if the coordinator is beside us.
         """
         stream = self._orders.new_stream()
         try:

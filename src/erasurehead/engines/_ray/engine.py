@@ -133,8 +133,8 @@ class RayEngine(OutsideEngine[Handle]):
         packed = share(self._ray, program, self.delays, self._store)
         actor = kind.remote(worker, packed, self.late, self._machine)
         near = self.share and node in (None, self._incoming.node)
-        make_way = partial(self._new_way, program) if near else lambda: None
-        return Handle(self._ray, worker, program, actor, node, self.max_restarts != 0, make_way)
+        make_lane = partial(self._new_lane, program) if near else lambda: None
+        return Handle(self._ray, worker, program, actor, node, self.max_restarts != 0, make_lane)
 
     def _send(self, far: Sequence[Handle]) -> None:
         """Send the newest order to those that have taken the one before, so that nothing is ever queued."""
@@ -166,7 +166,7 @@ class RayEngine(OutsideEngine[Handle]):
             else:
                 event = handle.receive(item, now, self._nodes)
                 if item[0] == "joined":
-                    self._take_way(handle.worker, handle, item[2])
+                    self._take_lane(handle.worker, handle, item[2])
                     self._post([handle])
             if event is not None:
                 self._events.append(event)
@@ -174,7 +174,7 @@ class RayEngine(OutsideEngine[Handle]):
                 self._remove(handle.worker, void=False)
         for handle in far:
             if not handle.gone and handle.stream is None:
-                self._close_way(handle)
+                self._close_lane(handle)
                 handle.reopen()
 
     def kill(self, worker: int) -> None:
@@ -228,7 +228,7 @@ class RayEngine(OutsideEngine[Handle]):
     def _remove(self, worker: int, void: bool = True) -> None:
         """End a worker; `void` what it sent and nobody has taken."""
         handle = self._workers.pop(worker)
-        self._close_way(handle)
+        self._close_lane(handle)
         with contextlib.suppress(Exception):  # it may be dead, or the cluster
             self._ray.kill(handle.actor, no_restart=True)
         if handle.on(self._machine):

@@ -15,6 +15,7 @@ from typing import Any, cast
 from erasurehead._internal.arrays import Array, dtype_of
 from erasurehead.engines._base import Arrived, Died, Event, Failed, Joined, Program, told
 from erasurehead.engines._encoded_order import EncodedOrder
+from erasurehead.engines._lane import Lane
 from erasurehead.engines._leases import BufferLease
 from erasurehead.engines._outside import Remote
 from erasurehead.engines._process_state import stop
@@ -22,7 +23,6 @@ from erasurehead.engines._ray.actor import Home, Item
 from erasurehead.engines._ray.nodes import Nodes
 from erasurehead.engines._ray.shared_program import put
 from erasurehead.engines._shared_memory import offer
-from erasurehead.engines._way import Way
 
 _SMALL = 50_000
 """Bytes of points up to which an order travels with the call; larger ones are put into the store once for all."""
@@ -48,7 +48,7 @@ class Handle(Remote):
         actor: Ray's handle of it.
         node: number of the node where it is to run; None for any.
         restarts: whether Ray starts it again when it has died.
-        make_way: makes a way to it, if it may come to run beside us.
+        make_lane: makes a lane to it, if it may come to run beside us.
 
     Attributes:
         stream: what it has to say, item by item; None while it cannot be reached.
@@ -69,7 +69,7 @@ class Handle(Remote):
         actor: Any,
         node: str | None,
         restarts: bool,
-        make_way: Callable[[], Way | None],
+        make_lane: Callable[[], Lane | None],
     ) -> None:
         super().__init__()
         self.worker = worker
@@ -86,7 +86,7 @@ class Handle(Remote):
         self.paused = False
         self._ray = ray
         self._restarts = restarts
-        self._make_way = make_way
+        self._make_lane = make_lane
         self._unread = _UNREAD * max(1, len(program.message_specs))
         self._round = -1  # of the order that was sent last
         self._reached = False
@@ -102,8 +102,8 @@ class Handle(Remote):
         """Ask for a stream if there is none."""
         if self.stream is None and time.monotonic() >= self._again:
             serve = self.actor.serve.options(num_returns="streaming", _generator_backpressure_num_objects=self._unread)
-            self.way = self._make_way()  # of this stream's own: a process that starts again finds none half used
-            self.stream = serve.remote(offer(None if self.way is None else self.way.theirs))
+            self.lane = self._make_lane()  # of this stream's own: a process that starts again finds none half used
+            self.stream = serve.remote(offer(None if self.lane is None else self.lane.theirs))
 
     @property
     def ready(self) -> bool:

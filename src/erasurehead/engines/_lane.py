@@ -1,4 +1,4 @@
-"""The way to a worker of the coordinator's own machine: memory that both see, and pipes for a few words."""
+"""The lane to a worker of the coordinator's own machine: memory that both see, and pipes for a few words."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CoordinatorGone(Exception):
 
 
 class Ends:
-    """A worker's ends of the way, which can be sent to it, while it is being started or later.
+    """A worker's ends of the lane, which can be sent to it, while it is being started or later.
 
     Arguments:
         order_buffer: where orders are put up, for all such workers.
@@ -53,11 +53,11 @@ class Ends:
         os.close(self.outlet)
 
 
-class Way:
-    """The coordinator's ends of the way.
+class Lane:
+    """The coordinator's ends of the lane.
 
     Arguments:
-        order_buffer, slots: the memory; the slots are closed with the way, and also if it cannot be made.
+        order_buffer, slots: the memory; the slots are closed with the lane, and also if it cannot be made.
 
     Attributes:
         inlet: descriptor from which the worker's words come.
@@ -84,7 +84,7 @@ class Way:
             self.theirs = None
         self.slots.close()
 
-    def post(self, order: EncodedOrder, others: Iterable[Way]) -> None:
+    def post(self, order: EncodedOrder, others: Iterable[Lane]) -> None:
         """Put up an order, unless it is up, and wake the worker.
 
         Arguments:
