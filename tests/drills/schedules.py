@@ -11,12 +11,11 @@ import numpy as np
 from erasurehead import schemes
 from erasurehead.delays import Exponential
 from erasurehead.drills import Fault, FaultSchedule, FaultyEngine
-from erasurehead.drills._journal import NoticeRecorder
 from erasurehead.engines import VirtualEngine
 from erasurehead.faults import FaultPolicy
 from erasurehead.optimizers import GradientDescent
 from erasurehead.testing._problems import Quadratic
-from erasurehead.training import Callback, Run, train
+from erasurehead.training import Callback, Notice, Run, train
 
 from ..arrays import Array
 
@@ -46,10 +45,12 @@ class Faulty:
 
     Attributes:
         run: the run.
-        log: what was told of it.
+        notices: what people were told of it.
+        log: what was told of its faults.
     """
 
     run: Run
+    notices: list[Notice]
     log: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     def of(self, what: str) -> list[dict[str, Any]]:
@@ -59,7 +60,17 @@ class Faulty:
     @property
     def said(self) -> str:
         """All notices, one a line."""
-        return "\n".join(entry["text"] for entry in self.of("notice"))
+        return "\n".join(notice.text for notice in self.notices)
+
+
+class Witness(Callback):
+    """Keeps what people are told."""
+
+    def __init__(self) -> None:
+        self.notices: list[Notice] = []
+
+    def on_notice(self, notice: Notice) -> None:
+        self.notices.append(notice)
 
 
 def taken(
@@ -75,7 +86,7 @@ def taken(
     log: list[dict[str, Any]] = []
     faults = schedule if isinstance(schedule, FaultSchedule) else FaultSchedule(tuple(schedule))
     engine = FaultyEngine(VirtualEngine(Exponential(mean=0.5, seed=1), late), faults, record=log.append)
-    witness = NoticeRecorder(log.append, lambda: engine.time)
+    witness = Witness()
     run = train(
         PROBLEM,
         chosen or scheme(),
@@ -92,4 +103,4 @@ def taken(
         for notice in run.notices
         if notice.kind in ("died", "joined")
     ]
-    return Faulty(run, log)
+    return Faulty(run, witness.notices, log)

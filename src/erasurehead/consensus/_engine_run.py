@@ -254,7 +254,7 @@ class EngineRun:
         heapq.heappush(self._schedule, (when, self._scheduled, lambda: action(*arguments)))
 
     def _on_report(self, event: Arrived) -> None:
-        report = PeerReport.read(event.read(), len(self.plan.x))
+        report = PeerReport.read(event.read())
         self.engine.release(event)
         status = self.living.get(event.worker)
         if status is None:

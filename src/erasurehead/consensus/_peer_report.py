@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import pickle
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -45,28 +45,19 @@ class PeerReport:
         Arguments:
             out: at least `max_bytes` bytes, which are overwritten.
         """
-        rows = [list(vars(row).values()) for row in self.rows]
-        header = [self.until, self.messages, self.vectors, self.gradient_seconds, self.last, self.noticed, rows]
-        encoded = json.dumps(header, separators=(",", ":")).encode()
-        n_bytes = self.model.nbytes
+        encoded = pickle.dumps(self)
         out[:8].view(np.int64)[0] = len(encoded)
-        out[8 : 8 + n_bytes] = self.model.view(np.uint8)
-        out[8 + n_bytes : 8 + n_bytes + len(encoded)] = np.frombuffer(encoded, dtype=np.uint8)
+        out[8 : 8 + len(encoded)] = np.frombuffer(encoded, dtype=np.uint8)
 
     @classmethod
-    def read(cls, written: Array, n_parameters: int) -> PeerReport:
-        """Return the report that `write` has serialized.
+    def read(cls, written: Array) -> PeerReport:
+        """Return the report that `write` has serialized, of a worker of this run.
 
         Arguments:
             written: the bytes, uint8.
-            n_parameters: length of the model.
         """
-        n_bytes, size = 8 * n_parameters, int(written[:8].view(np.int64)[0])
-        encoded = written[8 + n_bytes : 8 + n_bytes + size].tobytes()
-        until, messages, vectors, gradients, last, noticed, rows = json.loads(encoded)
-        model = written[8 : 8 + n_bytes].view(np.float64).copy()
-        deaths = [(int(peer), int(incarnation), float(when)) for peer, incarnation, when in noticed]
-        return cls(until, [PeerRow(*row) for row in rows], messages, vectors, gradients, last, model, deaths)
+        size = int(written[:8].view(np.int64)[0])
+        return pickle.loads(written[8 : 8 + size].tobytes())
 
     @staticmethod
     def max_bytes(n_parameters: int, degree: int) -> int:

@@ -18,7 +18,7 @@ import numpy as np
 
 from erasurehead._internal.atomic_files import write_whole
 from erasurehead.drills._faulty_engine import FaultyEngine
-from erasurehead.drills._journal import Journal, NoticeRecorder
+from erasurehead.drills._journal import Journal
 from erasurehead.drills._schedule import OF_WORKERS, Fault, FaultSchedule, read_schedule
 from erasurehead.errors import DataError, ErasureHeadError
 from erasurehead.runs import Experiment, RunFolder
@@ -135,7 +135,7 @@ def main(folder: Path, role: Role) -> None:
     )
     journal.add({"what": "life", "time": round(elapsed, 6), "step": step, "resumed": experiment.resuming})
     try:
-        run = experiment.run([NoticeRecorder(journal.add, lambda: engine.time)], engine)
+        run = experiment.run((), engine)
     except ErasureHeadError as error:
         disk.free()
         ended = {"what": "ended", "time": round(engine.time, 6), "text": str(error), "kind": type(error).__name__}

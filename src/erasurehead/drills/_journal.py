@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -16,7 +16,6 @@ from erasurehead._internal.storage.folders import Folder
 from erasurehead.errors import ErasureHeadError
 from erasurehead.runs import RunFolder
 from erasurehead.runs._jsonl import read_lines, to_line
-from erasurehead.training import Callback, Notice
 from erasurehead.training._rows import NoticeKind
 
 
@@ -58,23 +57,6 @@ class Journal:
         return read_lines(self.path)
 
 
-@final
-class NoticeRecorder(Callback):
-    """Records all notices of a run, with the time of the fault schedule.
-
-    Arguments:
-        record: called with each entry.
-        time: returns the seconds since the first order.
-    """
-
-    def __init__(self, record: Callable[[dict[str, Any]], None], time: Callable[[], float]) -> None:
-        self._record, self._time = record, time
-
-    def on_notice(self, notice: Notice) -> None:
-        time = round(self._time(), 6)
-        self._record({"what": "notice", "time": time, "kind": notice.kind, "text": notice.text})
-
-
 _ENTRIES: Mapping[NoticeKind, str] = {
     "died": "died",
     "joined": "joined",
@@ -99,6 +81,7 @@ def recorded(folder: Path) -> list[dict[str, Any]]:
         if notice.kind in _ENTRIES
         for worker in notice.workers
     ]
+    entries += [{"what": "resized", "time": one.time} for row in rows for one in row.noticed("resized")]
     entries += [{"what": "resumed", "time": 0.0, "step": int(step)} for step in summary.get("resumed", ())]
     if summary.get("unrecorded"):
         last = rows[-1].end if rows else 0.0
@@ -135,14 +118,14 @@ class Entry:
         life: which of the processes that coordinated the run wrote it, counted from 0.
         what: of what was done: life, restored (its engine, with the workers as they were), injected, silent, over,
             missed, lied, ended; of what the run's records tell: died, joined, suspected, named (as a liar), refused,
-            resumed, unrecorded; and notice, for people.
+            resized (the code), resumed, unrecorded.
         time: seconds since the first order of the run.
         fault: number of the fault schedule's fault, if it is about one; else -1.
         worker: number of the worker, if it is about one; else -1.
         text: what was said.
         step: where a life began, or the run was continued.
         resumed: whether a life went on from a checkpoint.
-        kind: of a notice, or of the error that ended a life; else empty.
+        kind: of the error that ended a life; else empty.
     """
 
     place: int

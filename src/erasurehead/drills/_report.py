@@ -74,7 +74,7 @@ def _costs(run: DrillRun) -> dict[str, str]:
         costs["workers at the end"] = ", ".join(map(str, outcome["workers"]))
     costs["deaths"] = str(len(event_log.kept("died")))
     costs["workers that joined"] = str(len(event_log.kept("joined")))
-    costs["the code was resized"] = str(sum(entry.kind == "resized" for entry in event_log.kept("notice")))
+    costs["the code was resized"] = str(len(event_log.kept("resized")))
     costs["coordinators"] = str(run.lives)
     costs["seconds of real time"] = f"{run.seconds:.1f}"
     return costs
