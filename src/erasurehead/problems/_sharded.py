@@ -79,7 +79,8 @@ class ShardedProblem(Problem):
         intercept = -1 if penalized and not penalize_intercept and self.folder.encoding.constant else None
         self._penalize(l2, penalty, intercept_parameters(intercept, self.n_features, self.sample_loss.n_outputs))
         own = str(self.folder.path)
-        self._store = Store(own, manifest.form, manifest.columns, manifest.n_train, self.sample_loss)
+        form, columns, n_train = manifest.form, manifest.columns, manifest.n_train
+        self._store = Store(own, form, columns, n_train, self.sample_loss, self.folder.in_place)
         self._remote = replace(self._store, folder=at or own)
         self._places = {low: task for task, low in enumerate(accumulate((f.rows for f in manifest.tasks), initial=0))}
 

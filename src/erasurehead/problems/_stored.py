@@ -11,18 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 
 from erasurehead._internal.arrays import Array, IntArray, Places
-from erasurehead.datasets._sharded.folder import LabelledRows, read_rows
+from erasurehead.datasets._sharded.folder import LabelledRows, RowsInPlace, joined_rows, read_rows
 from erasurehead.datasets._sharded.manifest import Form, StoredFile
 from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.problems._base import Shard
 from erasurehead.problems._checks import check_target
 from erasurehead.problems._design_matrices import DenseDesign, Design, PatternDesign, SparseDesign
 from erasurehead.problems._losses import SampleLoss
-from erasurehead.problems._shards import LinearShard, Piece, build_shard, on_support, parameters_of
+from erasurehead.problems._shards import LinearShard, Piece, build_shard, hold_rows, on_support, parameters_of
 
 if TYPE_CHECKING:
     from erasurehead._internal.arrays import SparseMatrix
@@ -41,6 +39,7 @@ class Store:
         n_columns: number of columns of the design matrix.
         n_samples: number of training samples in all tasks; losses are divided by it.
         sample_loss: the loss of one sample.
+        in_place: reads rows that are not stored but encoded where they are used; None if they are stored.
     """
 
     folder: str
@@ -48,6 +47,7 @@ class Store:
     n_columns: int
     n_samples: int
     sample_loss: SampleLoss
+    in_place: RowsInPlace | None = None
 
     def read(self, files: Sequence[StoredFile]) -> LabelledRows:
         """Return the rows of some files, one after the other.
@@ -56,22 +56,17 @@ class Store:
             DataError: if a file is missing or damaged, or holds labels of another loss; the message names it.
         """
         folder = Path(self.folder.replace(HOST, socket.gethostname()))
-        parts = [self._rows_of(folder, file) for file in files]
-        if len(parts) == 1:
-            return parts[0]
-        y: NDArray[Any] = np.concatenate([cast("NDArray[Any]", part.y) for part in parts])
-        if self.form == "dense":
-            return LabelledRows(np.concatenate([cast("Array", part.X) for part in parts]), y)
-        stack: Any = sparse.vstack
-        return LabelledRows(stack([part.X for part in parts], format="csr"), y)
+        if self.in_place is not None:
+            return self._checked(self.in_place.read(folder, files), folder)
+        parts = [read_rows(folder, file, self.form, self.n_columns) for file in files]
+        return joined_rows([self._checked(rows, folder / file.name) for rows, file in zip(parts, files, strict=True)])
 
-    def _rows_of(self, folder: Path, file: StoredFile) -> LabelledRows:
-        rows = read_rows(folder, file, self.form, self.n_columns)
+    def _checked(self, rows: LabelledRows, place: Path) -> LabelledRows:
         try:
             target = check_target(rows.y, "the labels", len(rows.y), "the rows")
             return LabelledRows(rows.X, self.sample_loss.labels(target, "the labels"))
         except InvalidArgument as error:
-            raise DataError(f"{folder / file.name} does not hold what its manifest says: {error}") from None
+            raise DataError(f"{place} does not hold what its manifest says: {error}") from None
 
     def design(self, rows: LabelledRows) -> Design:
         """Return rows in the form of the whole data: a task with only ones is not a pattern if other tasks differ."""
@@ -142,7 +137,8 @@ class StoredShard(Shard):
             DataError: if a file is missing or damaged; the message names it.
         """
         if self._loaded is None:
-            self._loaded = self._read_dense() if self._store.form == "dense" else self._read_joined()
+            apart = self._store.form == "dense" or self._store.in_place is not None
+            self._loaded = self._read_apart() if apart else self._read_joined()
         return self._loaded
 
     def _read_joined(self) -> LinearShard:
@@ -155,14 +151,13 @@ class StoredShard(Shard):
             raise DataError(f"the supports in {store.folder} are not those of its tasks; shard the data anew.")
         return shard
 
-    def _read_dense(self) -> LinearShard:
+    def _read_apart(self) -> LinearShard:
         """Read each task into an array of its own: joining them would hold the data twice for a moment."""
         store = self._store
         pieces: list[Piece] = []
         for task, files in enumerate(self._tasks):
             rows = store.read(files)
-            whole = [slice(0, len(rows.y))]
-            for piece in build_shard(store.design(rows), rows.y, store.sample_loss, whole).pieces:
+            for piece in hold_rows(store.design(rows), rows.y, store.sample_loss).pieces:
                 pieces.append(Piece(piece.block, piece.labels, tuple((task, part) for _, part in piece.parts)))
         return LinearShard(store.sample_loss, pieces, self.n_tasks, store.n_samples, store.n_columns, None)
 

@@ -6,7 +6,7 @@ A missing number becomes the mean of its column, and a missing category none of 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -199,6 +199,14 @@ class TableEncoding(Encoding, kind="table"):
             wanted = dict.fromkeys(parquet_columns(path), "text") if wanted is None else wanted
             return read_parquet(path, wanted, _looked_up(wanted), absent(self.dialect.missing))
         return read_csv(path, self._layout(path), (lambda name: "text") if wanted is None else wanted.get)
+
+    def blocks(self, path: Path, first: int, last: int) -> Iterator[Table]:
+        from erasurehead.datasets._readers.parquet import parquet_blocks
+
+        wanted = self._wanted(True)
+        yield from parquet_blocks(
+            path, wanted, exact=_looked_up(wanted), missing=absent(self.dialect.missing), span=(first, last)
+        )
 
     def _layout(self, path: Path) -> TableLayout:
         """Return how a file is laid out, of which the header is known, and the decimal mark if nothing contradicts."""

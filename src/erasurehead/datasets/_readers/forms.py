@@ -84,8 +84,13 @@ def opened(path: str | os.PathLike[str]) -> Path:
     Raises:
         DataError: as for `readable`; a folder without Parquet files is refused.
     """
+    return Path(path).expanduser() if is_parquet_folder(path) else readable(path)
+
+
+def is_parquet_folder(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is that of a folder with Parquet files."""
     place = Path(path).expanduser()
-    return place if place.is_dir() and any(place.rglob("*.parquet")) else readable(path)
+    return place.is_dir() and any(place.rglob("*.parquet"))
 
 
 def form(path: Path, delimited: bool = False) -> Form:

@@ -40,54 +40,46 @@ def verdict(first: Sequence[str], rows: Sequence[Sequence[str]]) -> HeaderVerdic
         rows: the fields of lines below, all as many as in the first.
     """
     values = np.array([number(text) if text not in MISSING else np.nan for text in first])
+    numeric: list[bool] = (~np.isnan(values)).tolist()
     below = [row for row in rows if list(row) != list(first)]  # joined files repeat their header
     if not below:
-        if not np.isnan(values).all() and all(
-            value == value or text in MISSING for value, text in zip(values.tolist(), first, strict=True)
-        ):
+        if any(numeric) and all(one or text in MISSING for one, text in zip(numeric, first, strict=True)):
             return HeaderVerdict(False, "it has only numbers")
         return HeaderVerdict(True, "it has texts", True)
     columns = columns_of(below)
-    numbers = [_numbers(column) for column in columns]
+    numbers = {place: own for place, column in enumerate(columns) if (own := _numbers(column)) is not None}
     named = not first[0] and _is_index(columns[0], len(below))
     for_header = ["its first field is empty, as above an index"] if named else []
     for_data: list[str] = []
-    above = [place for place, below_it in enumerate(numbers) if below_it is not None and not np.isnan(values[place])]
-    counts = named and is_numbering(first)
-    unlike = (
-        "it counts the columns"
-        if counts
-        else _unlike(
-            values[above],
-            [column for column in (numbers[place] for place in above) if column is not None],
-            below,
-            above,
-            first,
-        )
-    )
+    if named and is_numbering(first):
+        unlike = "it counts the columns"
+    else:
+        above = [place for place in numbers if numeric[place]]
+        unlike = _unlike(values[above], [numbers[place] for place in above], below, above, first)
     if unlike:
         for_header.append(unlike)
     texts_above, word, recurs = 0, False, False
     for place, text in enumerate(first):
-        below_it = numbers[place]
+        own, column = numbers.get(place), columns[place]
         if text in MISSING:
             continue
-        if below_it is not None and np.isnan(values[place]):
+        if own is None:
+            if text in column:
+                for_data.append(f"{text!r} occurs below, too")
+                recurs = True
+            elif column and numeric[place] and not unlike:
+                for_data.append("it has a number above texts")
+        elif not numeric[place]:
             texts_above += 1
             for_header.append("it has texts above numbers")
-            word = word or (text[0].isalpha() and len(below_it) == len(columns[place]))
-        elif below_it is None and columns[place] and text in set(columns[place]):
-            for_data.append(f"{text!r} occurs below, too")
-            recurs = True
-        elif below_it is not None and not unlike and below_it.min() <= values[place] <= below_it.max():
+            word = word or (text[0].isalpha() and len(own) == len(column))
+        elif not unlike and own.min() <= values[place] <= own.max():
             for_data.append("it has numbers like those below")
-        elif below_it is None and columns[place] and not np.isnan(values[place]) and not unlike:
-            for_data.append("it has a number above texts")
     shown = [text for text in first if text]
     twice = next((text for place, text in enumerate(shown) if text in shown[:place]), None)
     if twice is not None and not texts_above:
         for_data.append(f"it has {twice!r} twice")
-    holds_numbers = not np.isnan(values).all()
+    holds_numbers = any(numeric)
     if word and not recurs:  # no row has a word where all others have numbers, whatever the rest of it looks like
         return HeaderVerdict(True, "it has texts above numbers", not for_data and not holds_numbers)
     if len(for_header) == len(for_data):
@@ -123,43 +115,44 @@ def _unlike(
         places: the columns of the numbers.
         first: all fields of the first line.
     """
-    count = len(values)
-    steps: Array = np.diff(values)
+    count, steps = len(values), np.diff(values)
     if not count or len(set(values.tolist())) < count:
         return ""
-    whole = bool((values == np.trunc(values)).all())
-    years = whole and bool(((values >= _YEARS[0]) & (values <= _YEARS[1])).all())
-    years_below = [float(np.mean((column >= _YEARS[0]) & (column <= _YEARS[1]))) for column in numbers]
+    rise, whole = bool((steps > 0).all()), bool((values == np.trunc(values)).all())
+    years = whole and _share_of_years(values) == 1.0
+    years_below = [_share_of_years(column) for column in numbers]
     alone, even = len(first) == count, count < 2 or _even(np.abs(steps))
     if alone and count <= _MANY and not (even and (count >= _FEW or values[0] == 0)):
         return ""  # numbers alone that follow no rule, or too few to tell, may be any row
-    if years and bool((steps > 0).all() or (steps < 0).all()):
+    if years and (rise or bool((steps < 0).all())):
         if count > 1 and max(years_below) < 0.5:
             return "it has years above other numbers"
         if len(first) > count and len(rows) > _FEW and not any(years_below):
             return "it has a year above other numbers"
-    if not bool((steps > 0).all()):
+    if not rise:
         return ""
-    fractions = [float(np.count_nonzero(column % 1.0)) / len(column) for column in numbers]
     counts = whole and values.tolist() == list(range(count))
-    if whole and min(fractions) >= 1.0 - MOST_STRAYS and (count >= _FEW or (counts and count > 1)):
+    fractional = min(np.count_nonzero(column % 1.0) / len(column) for column in numbers) >= 1.0 - MOST_STRAYS
+    if whole and fractional and (count >= _FEW or (counts and count > 1)):
         return "it has whole numbers above fractions"
-    ranges = [float(column.max() - column.min()) for column in numbers]
-    distances = [
-        max(float(column.min() - value), float(value - column.max()))
-        for value, column in zip(values.tolist(), numbers, strict=True)
-    ]
     if count < 2 or len(rows) < _FEW:
         return ""
-    if min(ranges) > 0 and all(distance > width for distance, width in zip(distances, ranges, strict=True)):
+    low, high = np.array([[float(column.min()), float(column.max())] for column in numbers]).T
+    distances = np.maximum(low - values, values - high)
+    if bool((high > low).all() and (distances > high - low).all()):
         return "its numbers are far from those below"
-    numbering = counts or (count > _FEW and (years or values[0] == 1) and steps.tolist() == [1.0] * (count - 1))
-    if count >= _FEW and even and (numbering or count > _MANY or min(distances) > 0):
+    numbering = counts or (count > _FEW and (years or values[0] == 1) and bool((steps == 1.0).all()))
+    if count >= _FEW and even and (numbering or count > _MANY or bool((distances > 0).all())):
         below: list[Array] = [np.diff([number(row[place]) for place in places]) for row in rows]
-        rise = [bool((own > 0).all()) and (count == _FEW or _even(own)) for own in below]  # three may be so by chance
-        if not any(rise):
+        if not any(
+            bool((own > 0).all()) and (count == _FEW or _even(own)) for own in below
+        ):  # three may be so by chance
             return "its numbers are evenly spaced, as in no line below"
     return ""
+
+
+def _share_of_years(numbers: Array) -> float:
+    return float(np.mean((numbers >= _YEARS[0]) & (numbers <= _YEARS[1])))
 
 
 def _even(steps: Array) -> bool:

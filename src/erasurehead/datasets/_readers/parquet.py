@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Collection, Iterator
+from functools import lru_cache
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +61,14 @@ def parquet_blocks(
     rows: int = 1 << 16,
     exact: Collection[str] = (),
     missing: Collection[str] = MISSING,
+    span: tuple[int, int] | None = None,
 ) -> Iterator[Table]:
     """Yield some columns of a Parquet file as tables of at most `rows` rows each, read row group by row group.
+
+    Arguments:
+        path, wanted, exact, missing: as for `read_parquet`.
+        rows: most rows of a table.
+        span: the first row, and the one behind the last; None for all.
 
     Raises:
         MissingExtra, DataError: as for `read_parquet`, when the block is reached.
@@ -68,9 +76,14 @@ def parquet_blocks(
     stored = _open(path)
     names = [name for name in _names(stored) if name in wanted]
     categories = frozenset(name for name in names if is_category(stored.schema.field(name).type))
-    before = 0
+    before = 0 if span is None else span[0]
     try:
-        for batch in stored.to_batches(columns=names, batch_size=rows, batch_readahead=2, fragment_readahead=1):
+        batches = (
+            stored.to_batches(columns=names, batch_size=rows, batch_readahead=2, fragment_readahead=1)
+            if span is None
+            else _within(path, tuple(names), *span, rows)
+        )
+        for batch in batches:
             columns = read_columns(
                 names,
                 str(path),
@@ -93,6 +106,29 @@ def parquet_blocks(
         if isinstance(error, DataError):
             raise
         raise DataError(f"{path} is damaged after row {before} ({error}).") from None
+
+
+def _within(path: Path, names: tuple[str, ...], first: int, last: int, rows: int) -> Iterator[Any]:
+    """Yield batches of some rows."""
+    edges = _row_groups(path)[2]
+    for number, (low, high) in enumerate(pairwise(edges)):
+        if low < last and first < high:
+            group = _row_group(path, number, names)
+            yield from group.slice(max(0, first - low), min(high, last) - max(low, first)).to_batches(rows)
+
+
+@lru_cache(maxsize=1)
+def _row_groups(path: Path) -> tuple[Any, list[Any], list[int]]:
+    """Return what is stored, its row groups, and the first row of each, with the end."""
+    stored = _open(path)
+    groups = [group for fragment in stored.get_fragments() for group in fragment.split_by_row_group()]
+    return stored, groups, [0, *accumulate(group.row_groups[0].num_rows for group in groups)]
+
+
+@lru_cache(maxsize=1)  # tasks are smaller than row groups, and read one after the other
+def _row_group(path: Path, number: int, names: tuple[str, ...]) -> Any:
+    stored, groups, _ = _row_groups(path)
+    return groups[number].to_table(schema=stored.schema, columns=list(names))
 
 
 def parquet_rows(path: Path) -> int:

@@ -6,5 +6,6 @@ as a data set. `erasurehead.problems._sharded` trains on it.
 
 from erasurehead.datasets._sharded.dataset import ShardedDataset as ShardedDataset
 from erasurehead.datasets._sharded.folder import ShardFolder as ShardFolder, is_sharded as is_sharded
+from erasurehead.datasets._sharded.in_place import in_place as in_place
 from erasurehead.datasets._sharded.manifest import ShardManifest as ShardManifest
 from erasurehead.datasets._sharded.writing import shard as shard

@@ -59,8 +59,8 @@ class ShardedDataset:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a user should know about the rows."""
-        manifest = self.folder.manifest
-        return (f"{counted('shard', manifest.n_tasks)} of {manifest.origin.file}", *manifest.notes)
+        manifest, what = self.folder.manifest, "shard" if self.folder.in_place is None else "task"
+        return (f"{counted(what, manifest.n_tasks)} of {manifest.origin.file}", *manifest.notes)
 
     @property
     def n_train(self) -> int:

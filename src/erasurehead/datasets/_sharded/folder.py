@@ -112,6 +112,20 @@ def read_rows(folder: Path, file: StoredFile, form: Form, n_columns: int) -> Lab
     return LabelledRows(X, y)
 
 
+def joined_rows(parts: Sequence[LabelledRows]) -> LabelledRows:
+    """Return the rows of several parts, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    y: NDArray[Any] = np.concatenate([cast("NDArray[Any]", part.y) for part in parts])
+    matrices: list[Any] = [part.X for part in parts]
+    if isinstance(matrices[0], np.ndarray):
+        return LabelledRows(np.concatenate(matrices), y)
+    from scipy import sparse
+
+    stack: Any = sparse.vstack
+    return LabelledRows(stack(matrices, format="csr"), y)
+
+
 def _sparse(tensors: dict[str, NDArray[Any]], n_columns: int) -> Matrix:
     edges, columns = tensors["edges"], tensors["columns"]
     values = tensors.get("values")
@@ -121,16 +135,52 @@ def _sparse(tensors: dict[str, NDArray[Any]], n_columns: int) -> Matrix:
 
 
 @dataclass(frozen=True, eq=False)
+class RowsInPlace:
+    """Reads and encodes rows of a folder of Parquet files where they are used.
+
+    Arguments:
+        encoding: how they are encoded.
+        edges: the first row of each task, and the end, shape (n_tasks + 1,).
+        testing: which rows are for testing, shape (n_rows,).
+    """
+
+    encoding: Encoding
+    edges: IntArray
+    testing: NDArray[np.bool_]
+
+    def read(self, folder: Path, files: Sequence[StoredFile], testing: bool = False) -> LabelledRows:
+        """Return the training rows of tasks that follow each other, or the test rows between them.
+
+        Raises:
+            DataError: if they cannot be read, or are not those that the encoding was fitted to.
+        """
+        before, last = (int(self.edges[int(files[place].name) - place]) for place in (0, -1))
+        parts: list[LabelledRows] = []
+        for block in self.encoding.blocks(folder, before, last):
+            rows = np.flatnonzero(self.testing[before : before + block.n_rows] == testing)
+            before += block.n_rows
+            if len(rows):
+                X, y, _ = self.encoding.apply(block.take(rows))
+                assert y is not None
+                parts.append(LabelledRows(X, y))
+        if before != last:
+            raise DataError(f"{folder} has changed: row {before} is not there; begin a new run.")
+        return joined_rows(parts)
+
+
+@dataclass(frozen=True, eq=False)
 class ShardFolder:
-    """A folder that `shard` wrote.
+    """A folder that `shard` wrote, or one of Parquet files whose rows stay where they are.
 
     Arguments:
         path: of the folder.
         manifest: its manifest.
+        in_place: reads the rows of Parquet files; None for shards.
     """
 
     path: Path
     manifest: ShardManifest
+    in_place: RowsInPlace | None = None
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> ShardFolder:
@@ -145,6 +195,8 @@ class ShardFolder:
     @cached_property
     def encoding(self) -> Encoding:
         """How raw rows become rows of the matrix."""
+        if self.in_place is not None:
+            return self.in_place.encoding
         data = read_checked(self.path, self.manifest.encoding)
         encoding = Encoding.from_json(data)
         stated = self.manifest.task, self.manifest.classes
@@ -164,6 +216,9 @@ class ShardFolder:
         return None if self.manifest.test is None else self._rows(self.manifest.test)
 
     def _rows(self, file: StoredFile) -> LabelledRows:
+        if self.in_place is not None:
+            testing = file is self.manifest.test
+            return self.in_place.read(self.path, self.manifest.tasks if testing else [file], testing)
         return read_rows(self.path, file, self.manifest.form, self.manifest.columns)
 
     def support(self, tasks: Sequence[int]) -> IntArray | None:
@@ -200,7 +255,7 @@ class ShardFolder:
         """
         try:
             with Folder.open(self.path) as folder:
-                for file in self.manifest.files:
+                for file in self.manifest.files if self.in_place is None else ():
                     if folder.kind(file.name) != "file":
                         raise DataError(f"{self.path / file.name} is missing; {_REMEDY}.")
                     if (size := folder.size(file.name)) != file.bytes:

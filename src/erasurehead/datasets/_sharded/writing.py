@@ -19,15 +19,13 @@ from erasurehead._internal.storage.access import FILE_MODES, FOLDER_MODES, Acces
 from erasurehead._internal.storage.folders import Folder
 from erasurehead.datasets._base import RowSplit
 from erasurehead.datasets._encoded import EncodingReport, Task
-from erasurehead.datasets._preprocessing.columns import Columns
 from erasurehead.datasets._preprocessing.target import check_task
-from erasurehead.datasets._readers.dialects import Dialect, check_dialect
 from erasurehead.datasets._readers.forms import opened
 from erasurehead.datasets._sharded.folder import ShardFolder
 from erasurehead.datasets._sharded.manifest import MANIFEST, Form, Origin, ShardManifest, StoredFile
 from erasurehead.datasets._sharded.shard_files import RowFiles, write_supports, write_text
 from erasurehead.datasets._sharded.spool import Spool, bucket_edges
-from erasurehead.datasets._sources import source_of
+from erasurehead.datasets._sources import asked, source_of
 from erasurehead.datasets._sources.rows import CHANGED, Fitted, RowSource, remarks
 from erasurehead.errors import DataError, check_count, counted, invalid
 
@@ -89,8 +87,7 @@ def shard(
     check_count("block", block)
     tell: Callable[[str], None] = say or (lambda text: None)
     folder = _free(out)
-    dialect = check_dialect(**{name: how.pop(name) for name in Dialect.__dataclass_fields__ if name in how})
-    columns = Columns(**how)
+    columns, dialect = asked(how)
     split = RowSplit(test_fraction, seed)
     check_task(task)
     place = opened(path).absolute()

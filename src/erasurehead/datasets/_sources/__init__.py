@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from erasurehead.datasets._preprocessing.columns import Columns
-from erasurehead.datasets._readers.dialects import Dialect, given
+from erasurehead.datasets._readers.dialects import Dialect, check_dialect, given
 from erasurehead.datasets._readers.forms import form, opened
 from erasurehead.datasets._readers.frames import Frame, is_frame
 from erasurehead.datasets._sources.arrays import array_source
@@ -20,6 +20,12 @@ from erasurehead.datasets._sources.tables import TableSource
 from erasurehead.errors import invalid
 
 _FRAMES = "collect() or to_frame() makes a frame of what is none yet; write arrays with numpy.save"
+
+
+def asked(how: dict[str, Any]) -> tuple[Columns, Dialect]:
+    """Return what a user says about columns, and about a text table, by the names of the arguments of `read`."""
+    of_texts = {name: how.pop(name) for name in Dialect.__dataclass_fields__ if name in how}
+    return Columns(**how), check_dialect(**of_texts)
 
 
 def source_of(

@@ -15,7 +15,8 @@ from erasurehead._internal.late_work import rounds_kept
 from erasurehead.datasets import Dataset
 from erasurehead.datasets._encoded import Task
 from erasurehead.datasets._published import public as _public
-from erasurehead.datasets._sharded import ShardedDataset, is_sharded
+from erasurehead.datasets._readers.forms import is_parquet_folder
+from erasurehead.datasets._sharded import ShardedDataset, in_place, is_sharded
 from erasurehead.delays import Delays
 from erasurehead.delays._base import check_rows
 from erasurehead.delays._fixed import Recorded
@@ -119,6 +120,8 @@ def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDatase
         return sharded
     try:
         settings = {key: getattr(section, key) for key in (*_FOR_FILES, "seed")}
+        if is_parquet_folder(section.source):
+            return ShardedDataset(in_place(section.source, task=task, **settings))
         return datasets.read(section.source, task=task, **settings)
     except InvalidArgument as error:
         key = "problem.loss" if error.argument == "task" else f"data.{error.argument}"
