@@ -84,14 +84,7 @@ class ArrayEncoding(Encoding, kind="arrays"):
         return arrays
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": "arrays",
-            "n_features": self.n_features,
-            "target": self.target.to_json(),
-            "constant": self.constant,
-            "base": self.base,
-            "labels_last": self.labels_last,
-        }
+        return {"kind": "arrays", **vars(self), "target": self.target.to_json()}
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> ArrayEncoding:

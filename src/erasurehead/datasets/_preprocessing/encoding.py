@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from erasurehead._internal.arrays import Array
@@ -70,16 +69,6 @@ class Encoding(ABC):
             DataError: if the data cannot be used: a missing column, a field that is not a number, a label
                 that is not one of the classes; the message says where.
         """
-
-    def blocks(self, path: Path, first: int, last: int) -> Iterator[Table]:
-        """Yield some rows of a folder of Parquet files, with their labels, as tables of some rows each.
-
-        Arguments:
-            path: of the folder.
-            first: number of the first row.
-            last: number of the row behind the last one.
-        """
-        raise DataError(f"{path} holds a table, but this encoding reads matrices.")
 
     def texts(self, source: Source, names: Sequence[str] = ()) -> dict[str, list[str]]:
         """Return columns of data by name, as texts, row by row; a missing value is empty.

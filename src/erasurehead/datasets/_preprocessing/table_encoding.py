@@ -201,6 +201,13 @@ class TableEncoding(Encoding, kind="table"):
         return read_csv(path, self._layout(path), (lambda name: "text") if wanted is None else wanted.get)
 
     def blocks(self, path: Path, first: int, last: int) -> Iterator[Table]:
+        """Yield some rows of a folder of Parquet files, with their labels, as tables of some rows each.
+
+        Arguments:
+            path: of the folder.
+            first: number of the first row.
+            last: number of the row behind the last one.
+        """
         from erasurehead.datasets._readers.parquet import parquet_blocks
 
         wanted = self._wanted(True)

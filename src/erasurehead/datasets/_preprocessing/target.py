@@ -154,14 +154,7 @@ class Target:
     def to_json(self) -> dict[str, Any]:
         """Return the target as plain JSON data, for `target_from_json`."""
         classes = None if self.classes is None else self.classes.to_json()
-        return {
-            "name": self.name,
-            "task": self.task,
-            "classes": classes,
-            "unit": self.unit,
-            "others": self.others,
-            "aliases": list(self.aliases),
-        }
+        return {**vars(self), "classes": classes, "aliases": list(self.aliases)}
 
 
 def target_from_json(facts: Facts) -> Target:

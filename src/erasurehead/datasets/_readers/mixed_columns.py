@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import islice
 
 import numpy as np
 
@@ -45,23 +44,20 @@ class Tally:
         column = table.column(name)
         if not isinstance(column, TextColumn) or name in table.categories:
             return
-        counts = column.counts()
-        numeric = [code for code, text in enumerate(column.values) if text[0] in _BEGINS and counts[code]]
-        values = {code: parse(column.values[code]) for code in numeric}
-        as_written = {code for code, value in values.items() if not np.isfinite(value) and written(column.values[code])}
-        finite = [code for code, value in values.items() if np.isfinite(value)]
-        if len(self._numbers) <= MOST_CODES:
-            self._numbers.update(values[code] for code in finite)
-        self._n_numbers += int(counts[finite].sum())
-        self._n_written += int(counts[list(as_written)].sum())
-        self._n_texts += int(counts.sum() - counts[finite].sum() - counts[list(as_written)].sum())
-        others = (code for code in range(len(counts)) if counts[code] and not np.isfinite(values.get(code, np.nan)))
-        for code in islice(others, _MOST_SHOWN + 1):
-            text = column.values[code]
-            if len(self._texts) <= _MOST_SHOWN and text not in self._texts:
+        for code, (text, count) in enumerate(zip(column.values, column.counts().tolist(), strict=True)):
+            begins = count and text[0] in _BEGINS
+            if begins and np.isfinite(value := parse(text)):
+                self._n_numbers += count
+                if len(self._numbers) <= MOST_CODES:
+                    self._numbers.add(value)
+                continue
+            if begins and written(text):
+                self._n_written += count
+                self._written = self._written or text
+            else:
+                self._n_texts += count
+            if count and len(self._texts) <= _MOST_SHOWN and text not in self._texts:
                 self._texts[text] = partial(table.place, int(np.argmax(column.codes == code)))
-        if as_written and not self._written:
-            self._written = column.values[min(as_written)]
 
     @property
     def strays(self) -> bool:

@@ -18,6 +18,7 @@ from erasurehead._internal.storage.folders import Folder
 from erasurehead.datasets._encoded import Labels
 from erasurehead.datasets._matrices import Matrix, csr
 from erasurehead.datasets._preprocessing.encoding import Encoding
+from erasurehead.datasets._preprocessing.table_encoding import TableEncoding
 from erasurehead.datasets._sharded.manifest import MANIFEST, Form, ShardManifest, StoredFile, read_manifest
 from erasurehead.datasets._sharded.tensor_stream import decode_tensors
 from erasurehead.errors import DataError
@@ -144,7 +145,7 @@ class RowsInPlace:
         testing: which rows are for testing, shape (n_rows,).
     """
 
-    encoding: Encoding
+    encoding: TableEncoding
     edges: IntArray
     testing: NDArray[np.bool_]
 

@@ -12,6 +12,7 @@ import numpy as np
 from erasurehead._internal.partition import split_samples
 from erasurehead.datasets._base import RowSplit
 from erasurehead.datasets._encoded import Task
+from erasurehead.datasets._preprocessing.table_encoding import TableEncoding
 from erasurehead.datasets._readers.forms import opened
 from erasurehead.datasets._sharded.folder import RowsInPlace, ShardFolder
 from erasurehead.datasets._sharded.manifest import Origin, ShardManifest, StoredFile
@@ -53,6 +54,7 @@ def in_place(
     source = source_of(place, target, *asked(how))
     fitted = source.fit(RowSplit(test_fraction, seed), task, constant)
     encoding, n_rows, n_train = fitted.encoding, fitted.places.n_rows, fitted.places.n_train
+    assert isinstance(encoding, TableEncoding)
     training = fitted.places.training(0, n_rows, source.source)
     ranges = split_samples(n_train, min(TASKS, n_train))
     edges = np.array([0, *training[[rows.start for rows in ranges[1:]]], n_rows])
