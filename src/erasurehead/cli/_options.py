@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from erasurehead.cli._grouping import DECLARED
 from erasurehead.cli._ranks import stand_by
 from erasurehead.runs._config.keys import Key, keys
-from erasurehead.runs._config.sections import Config
+from erasurehead.runs._config.sections import OF_FILES, Config
 
 
 def option(
@@ -163,24 +163,7 @@ class VerboseOptions(OutputOptions):
     )
 
 
-FILE_KEYS = tuple(
-    f"data.{name}"
-    for name in (
-        "target",
-        "drop",
-        "delimiter",
-        "header",
-        "names",
-        "decimal",
-        "quotes",
-        "missing",
-        "one_hot",
-        "categorical",
-        "ordinal",
-        "count",
-        "text",
-    )
-)
+FILE_KEYS = tuple(f"data.{name}" for name in OF_FILES)
 """Keys on how a file is read, for commands that read one without training."""
 
 

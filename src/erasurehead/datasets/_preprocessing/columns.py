@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 from unicodedata import normalize
 
@@ -58,13 +59,13 @@ class Columns:
         """Return whether a column is one-hot encoded whatever it holds."""
         return self.one_hot == "all" or name in self.one_hot
 
-    @property
+    @cached_property
     def orders(self) -> dict[str, tuple[str, ...]]:
         """The texts of each column with an order, from the least to the greatest."""
         pairs = (text.partition("=") for text in self.ordinal)
         return {name.strip(): tuple(part.strip() for part in texts.split("<")) for name, _, texts in pairs}
 
-    @property
+    @cached_property
     def made(self) -> frozenset[str]:
         """Columns of texts that are named, from which others are made."""
         return frozenset((*self.orders, *self.count, *self.text))
@@ -77,7 +78,7 @@ class Columns:
         """Return whether the user said what a column holds."""
         return self.is_named(name) or name in self.made or name in self.combined
 
-    @property
+    @cached_property
     def combined(self) -> frozenset[str]:
         """Columns that are part of some combination."""
         return frozenset(name for group in self.interactions for name in group)

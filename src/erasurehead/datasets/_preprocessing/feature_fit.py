@@ -21,32 +21,31 @@ class DistinctValues:
     """Distinct values of a column, each with a code: 0, 1, ... in the order of first occurrence."""
 
     def __init__(self) -> None:
-        self._texts: dict[str, int] = {}
-        self._numbers: dict[float, int] = {}
+        self._codes: dict[str | float, int] = {}  # of texts, or of numbers
         self._rounded = False
 
     def __len__(self) -> int:
-        return len(self._texts) + len(self._numbers)
+        return len(self._codes)
 
     def codes(self, column: Column) -> Codes:
         """Add the values of some rows, and return their codes, int32, shape (n_rows,); -1 where one is missing."""
         if isinstance(column, NumberColumn):
             self._rounded |= column.rounded
             values, codes = distinct(column.values)
-            codes_of_values = [self._numbers.setdefault(value, len(self)) for value in values.tolist()]
+            codes_of_values = [self._codes.setdefault(value, len(self._codes)) for value in values.tolist()]
             return np.array([*codes_of_values, -1], dtype=np.int32)[codes]
         own = np.full(len(column.values) + 1, -1, dtype=np.int32)
         used: list[int] = np.unique(column.codes[column.codes >= 0]).tolist()
         for code in used:
-            own[code] = self._texts.setdefault(column.values[code], len(self))
+            own[code] = self._codes.setdefault(column.values[code], len(self._codes))
         return own[column.codes]
 
     def column(self) -> Column | None:
         """Return a column with each value once, in the order of the codes; None if there is no value."""
-        if self._texts:
-            return TextColumn(np.arange(len(self._texts), dtype=np.int32), tuple(self._texts))
-        values = np.array(list(self._numbers), dtype=np.float64)
-        return NumberColumn(values, self._rounded) if self._numbers else None
+        texts = tuple(value for value in self._codes if isinstance(value, str))
+        if texts:
+            return TextColumn(np.arange(len(texts), dtype=np.int32), texts)
+        return NumberColumn(np.array([*self._codes], dtype=np.float64), self._rounded) if self._codes else None
 
 
 class FeatureFit:

@@ -71,8 +71,8 @@ def _is_table(path: Path, columns: Columns, dialect: Dialect) -> bool:
         raise invalid(setting[0], "is for CSV files", setting[1], f"{path.name} is none")
     if kind in ("csv", "parquet"):
         return True
-    for name in ("drop", "one_hot", "categorical", "interactions", "ordinal", "count", "text"):
-        if value := getattr(columns, name):
+    for name in Columns.__dataclass_fields__:
+        if name != "standardize" and (value := getattr(columns, name)):
             raise invalid(
                 name, "is for CSV and Parquet files", value, f"the columns of {path.name} are taken as they are"
             )

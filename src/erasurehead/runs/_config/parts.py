@@ -29,29 +29,18 @@ from erasurehead.problems import ShardedProblem
 from erasurehead.problems._families import read_loss, task_of
 from erasurehead.problems._linear import LinearProblem
 from erasurehead.problems._losses import NumberLoss
-from erasurehead.runs._config.sections import DataSection, DelaysSection, OptimizerSection, ProblemSection, RunSection
+from erasurehead.runs._config.sections import (
+    OF_FILES,
+    DataSection,
+    DelaysSection,
+    OptimizerSection,
+    ProblemSection,
+    RunSection,
+)
 from erasurehead.schemes import Scheme
 from erasurehead.schemes._text import parse_rate
 
-_FOR_FILES = (
-    "target",
-    "drop",
-    "delimiter",
-    "header",
-    "names",
-    "decimal",
-    "quotes",
-    "missing",
-    "one_hot",
-    "categorical",
-    "ordinal",
-    "count",
-    "text",
-    "interactions",
-    "standardize",
-    "constant",
-    "test_fraction",
-)
+_FOR_FILES = (*OF_FILES, "interactions", "standardize", "constant", "test_fraction")
 _FOR_NAMES = ("path", "synthetic", "rows")
 _FOR_FOLDERS = ("worker_path",)
 _INITIAL = ("zeros", "randn")

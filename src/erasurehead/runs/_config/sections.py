@@ -199,6 +199,13 @@ class DataSection(Section):
     )
 
 
+OF_FILES = (
+    *("target", "drop", "delimiter", "header", "names", "decimal", "quotes", "missing"),
+    *("one_hot", "categorical", "ordinal", "count", "text"),
+)
+"""Keys of `[data]` that say how a file is read, of which all commands that read one have an option."""
+
+
 class ProblemSection(Section):
     """What is minimised."""
 
