@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.plain_text import in_groups
-from erasurehead.datasets._readers.decimals import COMMA, if_decimal, with_points
+from erasurehead.datasets._readers.decimals import if_decimal, with_points
 from erasurehead.datasets._readers.files import Lines, text_lines
 from erasurehead.datasets._readers.layouts import TableLayout, csv_reader
 from erasurehead.datasets._readers.mixed_columns import Tally
 from erasurehead.datasets._readers.table import (
+    COMMA,
     EXACT,
     TRUTHS,
     Column,

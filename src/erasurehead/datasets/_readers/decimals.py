@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from erasurehead.datasets._readers.table import MISSING, TRUTHS, parse
-
-COMMA = re.compile(r"[-+]?(?:\d+,\d*|,\d+)(?:[eE][-+]?\d+)?")
-"""A number with a decimal comma; or one with a comma between thousands, see `_THOUSANDS`."""
+from erasurehead.datasets._readers.table import COMMA, MISSING, number, parse
 
 _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}([.,]\d{3})+")
 """What may be thousands apart as well as a decimal fraction of three digits, such as `1,234` and `1.234`."""
@@ -18,12 +15,6 @@ _GROUPED = re.compile(r"[-+]?\d{1,3}(\.\d{3})+,\d+")
 
 MOST_STRAYS = 0.1
 """A column holds numbers if at most this share of its values are something else."""
-
-
-def number(text: str) -> float:
-    """Return the number in a text, with a decimal point or a decimal comma, 1 for true; NaN if it is none."""
-    value = TRUTHS.get(text, parse(text))
-    return parse(text.replace(",", ".")) if value != value and COMMA.fullmatch(text) else value
 
 
 def columns_of(rows: Sequence[Sequence[str]]) -> list[list[str]]:

@@ -61,6 +61,10 @@ EXACT = 2**53
 """Whole numbers up to here are exact in float64; beyond, many are rounded to the same number."""
 
 
+COMMA = re.compile(r"[-+]?(?:\d+,\d*|,\d+)(?:[eE][-+]?\d+)?")
+"""A number with a decimal comma; or one with a comma between thousands, as in `1,234`."""
+
+
 class Unreadable(Exception):
     """Raised for a column whose type, as named by the argument, is neither of numbers nor of texts."""
 
@@ -569,6 +573,12 @@ def parse(text: str) -> float:
         return math.nan if in_groups(text) else float(text)
     except ValueError:
         return math.nan
+
+
+def number(text: str) -> float:
+    """Return the number in a text, with a decimal point or a decimal comma, 1 for true; NaN if it is none."""
+    value = TRUTHS.get(text, parse(text))
+    return parse(text.replace(",", ".")) if value != value and COMMA.fullmatch(text) else value
 
 
 def is_rounded(text: str, value: float) -> bool:
