@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import tomllib
 from collections.abc import Callable
@@ -85,7 +86,7 @@ class TestNewcomer:
         uncoded, current = rows["uncoded()"], rows["exact(load=3)"]
         for row in found["settings"]:
             low, high = row["band"]
-            assert low <= row["seconds_to_target"] <= high
+            assert low <= row["seconds_to_target"] <= (math.inf if high is None else high)
             assert row["speed_up_over_uncoded"] == uncoded["seconds_to_target"] / row["seconds_to_target"]
             assert row["speed_up_over_current"] == current["seconds_to_target"] / row["seconds_to_target"]
             assert row["share_of_data"] == row["load"] / 12
@@ -247,7 +248,19 @@ class TestHonesty:
         assert "If delays exceeded their median by twice as much, the recommended setting would take" in done.out
         for begin in ("\nWhy: ", "\nWhat would change it: ", "\nWhat it does not know: "):
             assert done.out.count(begin) == 1
-        assert "By default, train uses adaptive() (" in done.out
+        assert "is assumed to take" not in done.out  # only these three were to be tried
+
+    def test_what_train_does_by_default_is_ranked_without_data_unless_a_rate_is_given(self, typed: Typed) -> None:
+        options = (*MODEL, "--seconds-per-task", 0.02, "--max-load", 3, "--no-figures", "--json")
+        found = typed("plan", *options, "--out", "p").json
+        own = [row for row in found["settings"] if row["setting"].startswith("adaptive")]
+        assert {row["load"] for row in own} == {1, 2, 3}
+        assert found["best"] in [row["setting"] for row in own]
+        (said,) = [line for line in found["advice"] if "is assumed to take as long as" in line]
+        assert said.startswith(found["best"])
+        assert said.endswith("--data measures it on yours.")
+        rated = typed("plan", *options, "--rate", 2.0).json
+        assert not any(row["setting"].startswith("adaptive") for row in rated["settings"])
 
     @pytest.mark.slow
     def test_constant_delays_leave_nothing_to_gain(self, typed: Typed) -> None:

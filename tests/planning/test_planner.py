@@ -14,7 +14,7 @@ import pytest
 from erasurehead import delays, engines, optimizers, problems, training
 from erasurehead.delays import read_trace
 from erasurehead.errors import InvalidArgument
-from erasurehead.planning import Constants, ErrorTarget, explain, forecast, plan, remarks
+from erasurehead.planning import Accuracy, Constants, ErrorTarget, explain, forecast, plan, remarks
 from erasurehead.planning._explanations import break_even, limits
 from erasurehead.planning._planner import Plan
 from erasurehead.planning._settings import default_settings
@@ -181,6 +181,26 @@ class TestTraces:
             plan(delays.Bootstrap(np.ones((3, 4))), 8)
 
 
+@pytest.mark.parametrize("late", ["preempt", "carry", "drop(2)"])
+def test_what_train_does_by_default_is_ranked_by_what_it_took_on_other_data(late: str) -> None:
+    settings = ("exact(load=3)", "adaptive(load=3)", "adaptive(load=1)")
+    found = plan(EXPONENTIAL, 12, 0.02, settings, late=late)
+    by_name = {item.setting: item for item in found.ranked}
+    assert found.best.setting == "adaptive(load=3)"
+    for setting in settings[1:]:
+        few, many = by_name[setting].steps_range
+        assert few < by_name[setting].steps < many < math.inf
+    (said,) = [line for line in remarks(found) if "is assumed to take" in line]
+    assert said.startswith("adaptive(load=3) is assumed to take as long as ")
+    deeper = found.for_accuracy(replace(found.accuracy, gap=1e-3))
+    assert deeper.best.steps * deeper.accuracy.exact_steps > found.best.steps * found.accuracy.exact_steps / 2
+    # Where the time is that of whole gradients alone, both loads need as many; else load 1 waits for no more workers.
+    assert (by_name[settings[1]].steps == by_name[settings[2]].steps) == (late == "drop(2)")
+    constants = Constants(mu=0.1, beta=1.0, sigma=0.1, gap=1.0)
+    known = plan(EXPONENTIAL, 12, 0.02, settings, ErrorTarget(constants, 0.05), late=late)
+    assert {item.steps for item in known.ranked} == {known.best.steps}  # of gradient descent, which theory is about
+
+
 def test_the_front_has_no_setting_that_another_beats(small: Plan) -> None:
     front = small.front
     assert all(a.seconds_per_step <= b.seconds_per_step and a.missing > b.missing for a, b in pairwise(front))
@@ -280,7 +300,7 @@ def test_settings_that_take_no_time_are_compared_with_those_that_do() -> None:
     settings = [f"erasurehead(load=3, wait_for={count})" for count in (1, 2, 4)] + ["adaptive(load=3)"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = plan(seldom, 8, settings=settings)
+        found = plan(seldom, 8, settings=settings, accuracy=Accuracy(noises=None))
         assert (found.best.setting, found.best.seconds_to_target) == (settings[2], 0.0)  # the least gradient lost
         assert math.isinf(found.speed_up(found.best))
         times = {item.setting: item.seconds_per_step for item in found.ranked}

@@ -53,6 +53,7 @@ def run(*, asked: PlanOptions, output: OutputOptions) -> None:
         SampledData,
         TaskCost,
         Workers,
+        by_itself,
         check_options,
         check_schemes,
         goal_accuracy,
@@ -77,8 +78,8 @@ def run(*, asked: PlanOptions, output: OutputOptions) -> None:
     accuracy = goal_accuracy(goal, asked, sampled, workers.count, screen)
     most = asked.max_load or (FREE if cost.known_from is None else USUAL)
     settings = tuple(asked.scheme or (default_settings(workers.count, most) if workers.count >= 2 else ()))
-    if sampled is not None and sampled.solver is not None and target is None and not asked.scheme and settings:
-        settings += adaptive_settings(workers.count, most, delays)  # their optimizer's steps are measured on the data
+    if target is None and not asked.scheme and settings and by_itself(config):
+        settings += adaptive_settings(workers.count, most, delays)  # their optimizer's steps are measured, or assumed
     screen.say(f"trying {counted('setting', len(settings))} on {text} ...")
     what = f"A plan of {counted('setting', len(settings))} for {counted('worker', workers.count)}"
     with screen.counting("settings") as progress:

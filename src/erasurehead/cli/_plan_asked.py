@@ -366,8 +366,13 @@ def goal_accuracy(
         deep = accuracy.gap if goal is None or goal.gap is None else goal.gap
         accuracy = sampled.accuracy(n_workers, deep, screen)
     if asked.task_noise is not None:
-        accuracy = Accuracy(accuracy.gap, asked.task_noise, accuracy.pace)
+        accuracy = replace(accuracy, noise=asked.task_noise, noises=None)
     return accuracy if goal is None or goal.gap is None else accuracy.to(goal.gap)
+
+
+def by_itself(config: Config) -> bool:
+    """Return whether `adaptive` would be trained by the optimizer that chooses its steps itself: no other is named."""
+    return with_choices(config, "adaptive()").optimizer.name == "quasi_newton"
 
 
 @dataclass(frozen=True, eq=False)
@@ -429,8 +434,7 @@ class SampledData:
     @property
     def solver(self) -> Callable[[], Optimizer] | None:
         """Function that makes the optimizer of `adaptive` as in a run; None if the user chose another optimizer."""
-        asked = self.experiment.asked
-        if asked is None or with_choices(asked, "adaptive()").optimizer.name != "quasi_newton":
+        if self.experiment.asked is None or not by_itself(self.experiment.asked):
             return None
         return lambda: QuasiNewton(self.experiment.first_model())
 

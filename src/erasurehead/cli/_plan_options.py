@@ -60,7 +60,7 @@ class _SearchOptions:
 
     scheme: list[str] | None = option(
         "--scheme, -s",
-        "Try these settings only; repeat it for each. By default a grid: 38 for 8 workers, 129 for 30, "
+        "Try these settings only; repeat it for each. By default a grid: 43 for 8 workers, 137 for 30, "
         "with loads up to 10.",
         panel=_SEARCH,
         metavar="SCHEME",

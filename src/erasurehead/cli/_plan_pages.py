@@ -29,7 +29,7 @@ from erasurehead.planning._planner import Plan
 from erasurehead.planning._racing import after, race
 from erasurehead.planning._speed_ups import speed_up_range
 from erasurehead.planning._trials import Trial, took
-from erasurehead.planning._what_if import by_case, if_worse, nothing_said
+from erasurehead.planning._what_if import by_case, if_worse
 from erasurehead.reports._canvas import prepare_folder
 from erasurehead.reports._units import NOTHING, Unit, byte_unit, seconds_text, time_unit
 from erasurehead.runs import build_config
@@ -334,14 +334,6 @@ class Page:
         lines += self._about_cost()
         if trials and self._on_a_sample:
             lines.append(f"{self._on_a_sample}; training on all of them may take more steps or fewer.")
-        if not trials:
-            item, share = nothing_said(plan)
-            if share > 0.0:
-                lines.append(
-                    f"By default, train uses {item.setting} ({item.seconds_per_step:.4g} s a step), whose optimizer "
-                    f"chooses its step sizes itself. It is quicker if it needs less than {_percent(share)} of the "
-                    "steps of exact gradient descent; add --data to measure that."
-                )
         worse = if_worse(plan)
         if worse.best.setting == worse.advised.setting:
             compared = "would still be the best choice"
@@ -501,10 +493,6 @@ def _places(plan: Plan, items: Sequence[Forecast]) -> list[int]:
         else:
             place[item.setting] = place[first.setting]
     return [place[item.setting] for item in items]
-
-
-def _percent(share: float) -> str:
-    return f"{100.0 * share:.2g}%" if share < 0.1 else f"{share:,.0%}"
 
 
 def _times(factor: float) -> str:

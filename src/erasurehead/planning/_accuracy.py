@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,12 +11,21 @@ import numpy as np
 from erasurehead.errors import invalid, real
 from erasurehead.optimizers import Optimizer
 from erasurehead.planning._convergence import Constants
+from erasurehead.planning._stand_in import SolverPath
 from erasurehead.planning._task_weights import Counted
 from erasurehead.planning._trainer import GAP, Trainer
 from erasurehead.problems import Problem
 
 NOISE = 0.01
 """Noise of data whose rows are in no order; it fits measurements of 97 settings on 12 workers to a gap of 0.01."""
+
+NOISES = (0.0, 0.5)
+"""The range of the noise over the data sets of `benchmarks/plan_steps.py`, large and small, in the order they had."""
+
+SOLVER_STEPS = {0.1: (0.036, 0.26, 0.48), 0.01: (0.001, 0.12, 0.32), 0.001: (0.003, 0.064, 0.17)}
+"""By gap, how long `adaptive` took over the steps of Nesterov's method with exact gradients, as a multiple of what it
+took on the stand-in (`_stand_in.py`): the least, the median and the most of those data sets, without those on which
+Nesterov's method does not get anywhere."""
 
 SORTED_NOISE = 0.3
 """Noise of data whose tasks differ as much as those of rows sorted by label."""
@@ -36,11 +45,15 @@ class Accuracy:
         noise: fraction of the initial gap around which a run hovers if each step sees the gradient of only one random
             task: a measure of how much tasks differ. At least 0.
         pace: decrease of the logarithm of the gap in an exact step, greater than 0.
+        noises: the range in which the noise is, where it is assumed; None where it was given, or measured.
+        solver: whether `adaptive` is assumed to take fewer steps than exact descent, as it did on other data.
     """
 
     gap: float = 0.01
     noise: float = NOISE
     pace: float = PACE
+    noises: tuple[float, float] | None = NOISES
+    solver: bool = True
 
     def __post_init__(self) -> None:
         if not 0.0 < real(self.gap) < 1.0:
@@ -62,7 +75,7 @@ class Accuracy:
         """
         kappa = min(constants.kappa, 1.0 - 1e-12)
         noise = constants.sigma**2 / (4.0 * constants.beta * constants.gap)
-        return cls(min(epsilon / constants.gap, 1.0 - 1e-12), noise, -math.log1p(-kappa))
+        return cls(min(epsilon / constants.gap, 1.0 - 1e-12), noise, -math.log1p(-kappa), None, solver=False)
 
     def to(self, gap: float) -> Accuracy:
         """Return a copy with another gap to reach, in (0, 1)."""
@@ -72,6 +85,33 @@ class Accuracy:
     def exact_steps(self) -> float:
         """Number of steps that training with the exact gradient needs, not rounded."""
         return math.log(1.0 / self.gap) / self.pace
+
+    def solver_steps(self, paths: Sequence[SolverPath]) -> tuple[float, float, float]:
+        """Return how long `adaptive` takes, relative to the steps of exact descent: least, usual and most.
+
+        Arguments:
+            paths: how it went on the stand-in; none if that is not to be assumed of other data.
+        """
+        if not (self.solver and paths):
+            return 1.0, 1.0, 1.0
+        there = float(np.mean([path.to(self.gap) for path in paths]))
+        gaps = [math.log(gap) for gap in sorted(SOLVER_STEPS)]
+        columns = zip(*(SOLVER_STEPS[gap] for gap in sorted(SOLVER_STEPS)), strict=True)
+        least, usual, most = (there * float(np.interp(math.log(self.gap), gaps, column)) for column in columns)
+        return least, usual, most
+
+    def relative_steps(self, counted: Counted) -> tuple[float, float, float]:
+        """Return the steps of a setting over those of exact descent: the fewest, as expected, the most.
+
+        The fewest and the most are those of the assumed range of the noise.
+
+        Arguments:
+            counted: how much tasks count in the setting's estimates.
+        """
+        low, high = self.noises or (self.noise, self.noise)
+        noises = min(low, self.noise), self.noise, max(high, self.noise)
+        few, usual, many = (replace(self, noise=noise).steps(counted) / self.exact_steps for noise in noises)
+        return few, usual, many
 
     def floor(self, counted: Counted) -> float:
         """Return the fraction of the initial gap below which the errors of a setting's estimates keep it.
@@ -139,7 +179,7 @@ def measured_accuracy(
         spread.append(float(((weights - 1.0) ** 2).sum(axis=1).mean()) / n_tasks**2)
         path = list(trainer.measures(trainer.weighted(weights, n_tasks)))
         if len(path) < window.stop or not math.isfinite(path[-1]):
-            return Accuracy(gap, 1.0, pace)
+            return Accuracy(gap, 1.0, pace, None, solver=False)
         added.append(float(np.mean(path[window])) - float(np.mean(exact[window])))
     noise = max(0.0, float(np.mean(added))) / float(np.mean(spread))
-    return Accuracy(gap, noise if math.isfinite(noise) else 1.0, pace)
+    return Accuracy(gap, noise if math.isfinite(noise) else 1.0, pace, None, solver=False)

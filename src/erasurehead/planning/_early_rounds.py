@@ -91,7 +91,8 @@ class EarlyRounds(WorkerOracle):
         """Return the number of whole steps that the first rounds are equivalent to.
 
         A round with a whole gradient by sums counts as one step; an early one, one with curvatures, and one by task as
-        the share or multiple of a step's time that it takes.
+        the share or multiple of a step's time that it takes. So does the first whole one after one of these, where late
+        work is carried on: workers are still busy with what the others asked for.
 
         Arguments:
             steps: number of rounds.
@@ -99,5 +100,8 @@ class EarlyRounds(WorkerOracle):
         """
         if not (math.isfinite(seconds_per_step) and seconds_per_step > 0.0):
             return float(steps)
-        pairs = zip(self.seconds[:steps], self._whole[:steps], strict=True)
+        usual = self._whole[:steps]
+        if self.early == "carry":
+            usual = [whole and before for whole, before in zip(usual, [True, *usual], strict=False)]
+        pairs = zip(self.seconds[:steps], usual, strict=True)
         return float(sum(1.0 if whole else seconds / seconds_per_step for seconds, whole in pairs))

@@ -96,7 +96,7 @@ def limits(plan: Plan, item: Forecast) -> str:
     if item.missing > 0.005:
         clauses.append(
             f"{item.missing:.1%} of the gradient is missing on average"
-            + (f", which costs {item.steps_lost:.1%} more steps" if math.isfinite(item.steps) else "")
+            + (f", which costs {_more_steps(item)}" if math.isfinite(item.steps) else "")
         )
     if item.neglected:
         clauses.append(
@@ -108,6 +108,16 @@ def limits(plan: Plan, item: Forecast) -> str:
     if item.unanswered > 0.0:
         clauses.append(f"in {item.unanswered:.1%} of the steps it waits for a worker that did not answer")
     return ", and ".join(clauses) + "."
+
+
+def _more_steps(item: Forecast) -> str:
+    """Say how many more steps a setting needs than the exact gradient: measured, or else with its range."""
+    more = f"{item.steps_lost:.1%} more steps"
+    few, many = (count / item.exact_steps - 1.0 for count in item.steps_range)
+    if few == many:
+        return more
+    end = f"{many:.0%}" if many < math.inf else "never getting there"
+    return f"{more} ({few:.0%} to {end}, depending on the data)"
 
 
 def remarks(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] | None = None) -> tuple[str, ...]:
@@ -126,6 +136,8 @@ def remarks(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] | 
             f"Times are for as much progress as one step with the exact gradient makes, for a target of "
             f"gap={accuracy.gap:g} (--target) and data whose tasks differ by {accuracy.noise:g} (--task-noise)."
         )
+    if not trials:
+        sentences += _assumed(plan)
     if plan.target is not None and math.isfinite(best.bound):
         sentences.append(
             f"Theorem 1 guarantees this error within {counted('step', best.bound)} of {best.setting}, or "
@@ -159,6 +171,28 @@ def remarks(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] | 
             "The delays have an infinite mean: times of settings that wait for all workers do not converge to a value."
         )
     return tuple(sentences)
+
+
+def _assumed(plan: Plan) -> list[str]:
+    """Say what is assumed of the data where nothing was tried on any: the steps of `adaptive`, and who may fail."""
+    said: list[str] = []
+    item = next((item for item in plan.ranked if is_adaptive(item.setting)), None)
+    if item is not None and item.steps_range[0] < item.steps_range[1] and math.isfinite(item.steps):
+        few, many = item.steps_range
+        said.append(
+            f"{item.setting} is assumed to take as long as {item.steps:.2g} times the steps of exact descent: so it "
+            f"was in the median of the data sets on which it was measured ({few:.2g} to {many:.2g} times). --data "
+            "measures it on yours."
+        )
+    able = [item for item in plan.ranked if item.unanswered == 0.0 and math.isfinite(item.seconds_to_target)]
+    quick = min(able, key=lambda item: item.seconds_to_target, default=plan.best)
+    if quick.seconds_to_target < plan.best.seconds_to_target and math.isinf(quick.steps_range[1]):
+        said.append(
+            f"{quick.setting} would take {quick.seconds_to_target:.4g} s if tasks differ by {plan.accuracy.noise:g}, "
+            "but where they differ more it may never get there: --task-noise says by how much they do, and --data "
+            "measures it."
+        )
+    return said
 
 
 def _out_of_reach(plan: Plan) -> list[str]:

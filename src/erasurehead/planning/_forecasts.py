@@ -17,9 +17,11 @@ from erasurehead.planning._accuracy import Accuracy
 from erasurehead.planning._carry_over import simulate_with_memory
 from erasurehead.planning._convergence import Bound, Constants, lemma1
 from erasurehead.planning._simulation import Simulation, simulate
+from erasurehead.planning._stand_in import SolverPath
 from erasurehead.planning._task_weights import Counted, CountedSum
 from erasurehead.planning._trace_errors import TraceErrors
 from erasurehead.schemes import Scheme, parse_scheme
+from erasurehead.schemes._text import is_adaptive
 
 _ARRIVALS = 200_000  # arrival times simulated for one setting
 _CARRIED = 60_000  # the same, if steps depend on each other
@@ -59,6 +61,8 @@ class Forecast:
         unanswered: share of the steps that wait for a worker without an answer in the trace, from 0 to 1.
         scores: seconds of each simulated step, shape (simulated steps,).
         exact_steps: steps that the exact gradient needs, in the unit of `steps`.
+        steps_range: the fewest and the most steps: where nothing was tried on data, by what other data took.
+        paths: how `adaptive` went on a stand-in for data; empty for other settings, and where that is not wanted.
     """
 
     setting: str
@@ -79,6 +83,8 @@ class Forecast:
     unanswered: float
     scores: Array
     exact_steps: float = 1.0
+    steps_range: tuple[float, float] = (1.0, 1.0)
+    paths: tuple[SolverPath, ...] = ()
 
     @property
     def seconds_to_target(self) -> float:
@@ -109,7 +115,7 @@ class Forecast:
             steps: steps to the target; inf if it is not reached.
             exact_steps: steps of exact descent, in the same unit.
         """
-        return replace(self, steps=steps, exact_steps=exact_steps, bound=math.nan)
+        return replace(self, steps=steps, exact_steps=exact_steps, bound=math.nan, steps_range=(steps, steps))
 
     @property
     def least_counted(self) -> float:
@@ -130,16 +136,25 @@ class Forecast:
             accuracy: target and assumptions on the data.
             exact_steps: number of steps of exact descent to the target; 1 makes steps relative.
         """
-        steps = math.inf if self.neglected else accuracy.steps(self.counted) / accuracy.exact_steps
-        return replace(
-            self, steps=steps * exact_steps, exact_steps=exact_steps, floor=accuracy.floor(self.counted), bound=math.nan
-        )
+        relative = accuracy.relative_steps(self.counted)
+        if self.neglected:
+            relative = math.inf, math.inf, math.inf
+        elif is_adaptive(self.setting):
+            relative = accuracy.solver_steps(self.paths)
+        few, steps, many = (exact_steps * count for count in relative)
+        item = self.with_steps(steps, exact_steps)
+        return replace(item, floor=accuracy.floor(self.counted), steps_range=(few, many))
 
     @property
     def band(self) -> tuple[float, float]:
-        """Approximate 95% confidence interval of `seconds_to_target`, as far as it depends on the delays."""
-        middle, reach = self.seconds_to_target, 1.96 * self.error * self.steps
-        return (middle, middle) if math.isinf(middle) else (max(0.0, middle - reach), middle + reach)
+        """Approximate 95% confidence interval of `seconds_to_target`, as far as it depends on the delays.
+
+        Where nothing was tried on data, it has the range of the steps, too.
+        """
+        middle, reach, (few, many) = self.seconds_per_step, 1.96 * self.error, self.steps_range
+        if math.isinf(self.seconds_to_target):
+            return math.inf, math.inf
+        return max(0.0, middle - reach) * few, (middle + reach) * many if many < math.inf else math.inf
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,16 @@ from erasurehead.errors import InvalidArgument, check_count, check_size, counted
 from erasurehead.planning._accuracy import Accuracy
 from erasurehead.planning._common_draws import corrected
 from erasurehead.planning._forecasts import ErrorTarget, Forecast, forecast, least_arrivals, mean_error, ratio
-from erasurehead.planning._settings import default_settings
+from erasurehead.planning._settings import adaptive_settings, default_settings
+from erasurehead.planning._stand_in import solver_paths
 from erasurehead.planning._trace_errors import TraceErrors
+from erasurehead.schemes._text import is_adaptive
 
 _LOOKED_AT = 256  # steps that are checked for any delay greater than 0
 _ARRIVAL, _ARRIVAL_BEYOND, _IN_CACHE = 1e-8, 1e-7, 1 << 16
 """Least seconds of a simulated arrival, where those of a step fit into the cache and where there are more workers."""
 _DRAWN = 1 << 24  # delays drawn for that, at most
+_DEEPEST = 1e-3  # gap to which `adaptive` is tried on a stand-in for data, at least
 _UNCODED = ("uncoded()", "uncoded")
 """What each setting is compared with, as it may be written."""
 
@@ -189,7 +192,8 @@ def plan(
         n_workers: number of workers, at least 2.
         seconds_per_task: computing time of a task, with one task per worker in uncoded training; if the delays are a
             trace of whole step times, the time that a further task adds.
-        settings: schemes, written as in run files; by default `default_settings`.
+        settings: schemes, written as in run files; by default `default_settings`, and without constants of the
+            objective `adaptive_settings`, too.
         target: error to reach, with the constants of the objective.
         current: the setting in use now, to compare with.
         max_load: largest load of the default settings, at least 1.
@@ -218,7 +222,10 @@ def plan(
         raise error.inside("delays", str(delays)) from None
     if n_workers < 2:
         raise invalid("n_workers", "must be at least 2", n_workers, "with one worker there is nobody else to wait for")
-    texts = list(dict.fromkeys(settings if settings is not None else default_settings(n_workers, max_load)))
+    if settings is None:
+        settings = default_settings(n_workers, max_load)
+        settings += adaptive_settings(n_workers, max_load, delays) if target is None else ()
+    texts = list(dict.fromkeys(settings))
     if not texts:
         raise invalid("settings", "must name at least one scheme", texts)
     uncoded = next((text for text in texts if text.strip() in _UNCODED), _UNCODED[0])
@@ -237,6 +244,12 @@ def plan(
         if progress is not None:
             progress(len(forecasts), len(texts))
     forecasts = dict(zip(forecasts, corrected(list(forecasts.values()), delays, late), strict=True))
+    if target is None and accuracy.solver:
+        deepest = min(accuracy.gap, _DEEPEST)
+        for text, item in forecasts.items():
+            if is_adaptive(text):
+                paths = solver_paths(text, n_workers, delays, seconds_per_task, late, deepest, item.seconds_per_step)
+                forecasts[text] = replace(item, paths=paths).asked(accuracy)
     if not any(item.seconds_per_step > 0.0 for item in forecasts.values()):
         raise _timeless(delays)
     return Plan(
@@ -292,17 +305,21 @@ def rank(items: Iterable[Forecast]) -> tuple[Forecast, ...]:
 
     Where delays are often zero and computing takes no time, many settings take none at all: then the one that loses
     least of the gradient comes first. Settings that wait for workers without an answer in the trace come after those
-    that never do, as their true times are not known.
+    that never do, as their true times are not known. Where nothing is known of the data and `adaptive` is there, so do
+    those that would never reach the target on some other data.
 
     Arguments:
         items: the forecasts, in any order.
     """
+    items = list(items)
+    safe = any(is_adaptive(item.setting) and math.isfinite(item.seconds_to_target) for item in items)
     return tuple(
         sorted(
             items,
             key=lambda item: (
                 math.isinf(item.seconds_to_target),
                 item.unanswered > 0.0,
+                safe and math.isinf(item.steps_range[1]),
                 item.seconds_to_target,
                 item.seconds_per_step,
                 item.steps,

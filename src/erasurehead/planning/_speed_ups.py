@@ -24,7 +24,8 @@ def speed_up_range(
     """Return the range in which 90% of runs are expected to have the speed-up that `Plan.speed_up` expects.
 
     Runs of both settings are drawn from their simulated steps, each as long as it takes to reach the target. The number
-    of steps varies as it did between the trials of a setting, and the uncertainty of delays from a trace is added.
+    of steps varies as it did between the trials of a setting, or without trials as it did between other data sets, and
+    the uncertainty of delays from a trace is added.
     If delays have long tails, a few slow rounds may make the range wide, so that a speed-up of hundreds may turn out
     to be one of tens.
 
@@ -62,11 +63,19 @@ def _ratios(times: Array, own: Array) -> Array:
         return np.where(times == own, 1.0, times / own)
 
 
+def _as_elsewhere(item: Forecast, random: np.random.Generator) -> Array:
+    """Return the steps of runs over those of a forecast, drawn from the range of what other data took."""
+    spread = [
+        min(max(count / item.steps, 1e-3), 1e3) for count in (item.steps_range[0], item.steps, item.steps_range[1])
+    ]
+    return np.exp(np.interp(random.random(_RUNS), (0.05, 0.5, 0.95), np.log(spread)))
+
+
 def _totals(plan: Plan, item: Forecast, trials: Sequence[Trial], random: np.random.Generator) -> Array:
     """Return the total seconds of runs of a setting, shape (_RUNS,)."""
     counts = next((trial.steps for trial in trials if trial.setting == item.setting), ())
     finite = [steps for steps in counts if math.isfinite(steps)]
-    steps = random.choice(finite, _RUNS) if finite else np.full(_RUNS, plan.steps_of(item))
+    steps = random.choice(finite, _RUNS) if finite else plan.steps_of(item) * _as_elsewhere(item, random)
     count = int(min(max(1.0, round(float(np.median(steps)))), _LONGEST))
     length = min(plan.delays.block, count) if isinstance(plan.delays, Bootstrap) else 1
     stretches = -(-count // length)

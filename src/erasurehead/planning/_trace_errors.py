@@ -13,11 +13,13 @@ from erasurehead._internal.arrays import Array
 from erasurehead.delays import Bootstrap, Delays
 from erasurehead.planning._simulation import stop_times
 from erasurehead.schemes import Scheme
+from erasurehead.schemes.wait_rules._residual import Decodable
 
 _BLOCKS = (2, 4)  # blocks of the trace in a stretch
 _FEWEST = 4  # least number of stretches to estimate a variance from
 _SURE = 0.975
 _RECOMBINED = 800  # approximate number of rounds made by recombining those of a trace
+_MANY = 16_000  # likewise, for settings whose steps are long only if all workers of a group are late at once
 
 
 class TraceErrors:
@@ -42,8 +44,9 @@ class TraceErrors:
         A further term stands for a kind of round that the trace does not contain, which is expected to occur once in
         as many rounds as the trace has. If rounds are independent, what workers did in different rounds could have
         coincided: recombined rounds show such rare coincidences, and a step of an unseen kind is taken to be as long
-        as the longest one seen. If rounds are correlated, there are too few stretches to recombine, and a step of an
-        unseen kind is taken to be as long as waiting for all workers takes.
+        as the longest one seen. Where a step is long only if all workers of a group are late at once, coincidences are
+        so rare that many more rounds are recombined. If rounds are correlated, there are too few stretches to
+        recombine, and a step of an unseen kind is taken to be as long as waiting for all workers takes.
 
         Arguments:
             scheme: the scheme whose steps are simulated, with all workers idle at each order.
@@ -86,10 +89,17 @@ class _Rounds:
 
     @cached_property
     def recombined(self) -> Bootstrap:
-        """About 800 rounds: each worker's own rounds stay in order, but begin at a random one (cyclically)."""
+        return self._recombined(_RECOMBINED)
+
+    @cached_property
+    def many_recombined(self) -> Bootstrap:
+        return self._recombined(_MANY)
+
+    def _recombined(self, count: int) -> Bootstrap:
+        """Return about so many rounds: each worker's own stay in order, but begin at a random one (cyclically)."""
         rounds, workers = self.delays.table.shape
         random = np.random.default_rng(self.delays.seed)
-        starts = random.integers(rounds, size=(max(1, _RECOMBINED // rounds), 1, workers))
+        starts = random.integers(rounds, size=(max(1, count // rounds), 1, workers))
         anew = self.delays.table[(np.arange(rounds)[:, None] + starts) % rounds, np.arange(workers)]
         return self._once(anew.reshape(-1, workers))
 
@@ -113,7 +123,8 @@ def _of_what_might_come(scheme: Scheme, rounds: _Rounds, seconds_per_task: float
 
     0 if some recombined step never ends, as so few rounds do not show how often that happens.
     """
-    seconds = _simulated(scheme, rounds.recombined, seconds_per_task)
+    rare = scheme.code.replicas and scheme.code.load > 1 and isinstance(scheme.rule, Decodable)
+    seconds = _simulated(scheme, rounds.many_recombined if rare else rounds.recombined, seconds_per_task)
     if not np.isfinite(seconds).all():
         return 0.0
     anew = seconds.reshape(-1, len(rounds.delays.table))

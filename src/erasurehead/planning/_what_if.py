@@ -116,24 +116,6 @@ def if_worse(plan: Plan, factor: float = 2.0) -> WhatIf:
     return WhatIf(forecasts[plan.best.setting], best, factor)
 
 
-def nothing_said(plan: Plan) -> tuple[Forecast, float]:
-    """Return what is known without data about `adaptive`, the default of `erasurehead train`.
-
-    Arguments:
-        plan: the plan.
-
-    Returns:
-        Its forecast, with the steps of exact descent; and the ratio to these steps at which its own optimizer would be
-        as quick as the plan's first setting, 0 if none is small enough.
-    """
-    steps = len(plan.best.scores)
-    item = forecast(
-        "adaptive()", plan.n_workers, plan.delays, plan.seconds_per_task, plan.target, steps, plan.late, plan.accuracy
-    )
-    seconds = item.seconds_to_target
-    return item, plan.best.seconds_to_target / seconds if math.isfinite(seconds) and seconds > 0.0 else 0.0
-
-
 def by_case(plan: Plan) -> tuple[tuple[str, Accuracy, Forecast], ...]:
     """Return the best setting of a plan for each kind of data in `CASES` and each target in `GAPS`.
 
@@ -147,7 +129,7 @@ def by_case(plan: Plan) -> tuple[tuple[str, Accuracy, Forecast], ...]:
     cases: list[tuple[str, Accuracy, Forecast]] = []
     for kind, noise in CASES:
         for gap in GAPS:
-            accuracy = Accuracy(gap, noise, plan.accuracy.pace)
+            accuracy = replace(plan.accuracy, gap=gap, noise=noise)
             cases.append((kind, accuracy, plan.for_accuracy(accuracy).best))
     return tuple(cases)
 
