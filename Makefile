@@ -15,7 +15,7 @@ help:  ## Show what there is to make
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[report]'
+	$(BIN)/python -m pip install --quiet --editable '.[report,sklearn]'
 	touch $(INSTALLED)
 
 $(TORCH): $(INSTALLED)

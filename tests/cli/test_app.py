@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 import typer
 
-from erasurehead.cli._app import build
+from erasurehead.cli._app import _COMMANDS, build
 
 from ..typed import command_line
 from .shop import Typed
@@ -102,6 +103,56 @@ def test_help_loads_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "Usage" in done.stdout
     assert done.stderr.strip() == "[]"
+
+
+def loaded_by(*words: str) -> set[str]:
+    """Return what the command has loaded when it ends."""
+    code = (
+        "import sys; from erasurehead.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize("words", [("--help",), (), ("--version",)])
+def test_the_list_of_commands_loads_none_of_them(words: tuple[str, ...]) -> None:
+    loaded = loaded_by(*words)
+    assert not {"erasurehead.cli._train", "erasurehead.runs", *HEAVY} & loaded
+    assert len([name for name in loaded if name.startswith("erasurehead")]) <= 14
+
+
+def test_a_command_loads_no_other() -> None:
+    loaded = {name for name in loaded_by("train", "--help") if name.startswith("erasurehead")}
+    assert "erasurehead.cli._train" in loaded
+    assert not {f"erasurehead.cli._{name}" for name in _COMMANDS if name != "train"} & loaded
+    assert not {name for name in loaded if name.startswith("erasurehead.consensus")}
+
+
+def test_every_command_is_listed_by_the_first_sentence_of_its_help(typed: Typed) -> None:
+    whole: Any = typer.main.get_command(build())
+    assert set(whole.commands) == set(_COMMANDS)
+    for name, text in _COMMANDS.items():
+        assert " ".join(whole.commands[name].help.strip().split("\n\n")[0].split()) == text, name
+    short: Any = typer.main.get_command(build("--help"))
+    assert {name: command.help for name, command in short.commands.items()} == _COMMANDS
+
+
+@pytest.mark.alone
+@pytest.mark.slow
+def test_help_is_there_at_once() -> None:
+    def best(*words: str) -> float:
+        times: list[float] = []
+        for _ in range(5):
+            begin = time.perf_counter()
+            subprocess.run([sys.executable, *words], capture_output=True, check=True)
+            times.append(time.perf_counter() - begin)
+        return min(times)
+
+    bare = best("-c", "pass")  # about 15 ms: 0.4 s are 27 times as much
+    assert best("-m", "erasurehead", "--help") < 27 * bare
+    assert best("-m", "erasurehead", "train", "--help") < 40 * bare
 
 
 def test_python_m_is_the_same_command(typed: Typed) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from erasurehead.errors import InvalidArgument
+from erasurehead.problems import ShardedProblem
 from erasurehead.runs import Experiment, RunFolder, build_config
 
 from .shop import SMALL, Typed
@@ -30,6 +31,25 @@ def test_training_from_shards_gives_the_model_of_the_file(typed: Typed) -> None:
     assert other.encoding.to_json() == one.encoding.to_json()
     assert "12 shards of" in done.err
     assert typed("predict", "b", "shop.csv").out == typed("predict", "a", "shop.csv").out
+
+
+def test_shards_keep_the_loss_that_they_were_made_for(typed: Typed) -> None:
+    rng = np.random.default_rng(0)
+    ages = rng.integers(20, 60, 120)
+    lines = [f"{age},{rng.poisson(np.exp(age / 30))}" for age in ages]
+    Path("visits.csv").write_text("\n".join(["age,visits", *lines]) + "\n")
+    made = typed("shard", "visits.csv", "--loss", "poisson", "--tasks", 4, "--out", "shards")
+    assert "visits: poisson, 96 x 2 for training" in made.out
+    assert "least_squares" not in made.out
+    where = ("--engine", "virtual", "--workers", 4)
+    of_shards = typed("train", "--data", "shards", *where, "--out", "a", "-v")
+    of_file = typed("train", "--data", "visits.csv", "--loss", "poisson", *where, "--out", "b", "-v")
+    for done in (of_shards, of_file):
+        assert "visits is a number (poisson)" in done.out
+        assert "least_squares" not in done.out + done.err
+    np.testing.assert_array_equal(RunFolder.open("a").x, RunFolder.open("b").x)
+    assert typed("train", "--data", "shards", "--loss", "least_squares", *where, "--out", "c").code == 0
+    assert ShardedProblem("shards").sample_loss.name == "poisson"
 
 
 @pytest.mark.usefixtures("shop")

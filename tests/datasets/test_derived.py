@@ -81,13 +81,74 @@ def test_times_have_hours_and_what_is_no_date_is_refused_later(tmp_path: Path) -
         ("2024-02-29T12:00:01Z", True),
         ("2024-02-29 12:00:00.5+01:00", True),
         ("2023-02-29", False),
-        ("2024-2-9", False),
+        ("2024-2-9", True),
+        ("2024/02/09", True),
+        ("31.12.2024", True),
+        ("12/31/2024 09:30", True),
+        ("1/2/2024", True),
+        ("31/12/24", False),  # of which year?
+        ("31/13/2024", False),
+        ("31.12-2024", False),
         ("20240229", False),
         ("2024", False),
     ],
 )
 def test_what_a_date_is(text: str, whether: bool) -> None:
     assert looks_like_a_date(text) is whether
+
+
+@pytest.mark.parametrize(
+    ("dates", "order"),
+    [
+        (("31/12/2024", "01/02/2024"), "day-first"),
+        (("31.12.2024", "1.2.2024"), "day-first"),
+        (("12/31/2024", "02/01/2024"), "month-first"),
+        (("12-31-2024 10:00", "02-01-2024"), "month-first"),
+    ],
+)
+def test_one_date_of_a_column_settles_how_all_are_written(tmp_path: Path, dates: tuple[str, ...], order: str) -> None:
+    path = tmp_path / "t.csv"
+    rows = [f"{dates[1 if row < 30 else 0]},{row % 7},{row % 2}" for row in range(60)]  # at its end
+    path.write_text("\n".join(["when,x,y", *rows]) + "\n")
+    data = read(path, standardize=False, test_fraction=None)
+    days = columns_of(data)["when (day)"]
+    assert days[0] == np.datetime64("2024-02-01").astype(int)
+    assert int(days[59]) == np.datetime64("2024-12-31").astype(int)
+    assert any(note.startswith("dates became parts: when (day, month") and order in note for note in data.notes)
+    again = Encoding.from_json(data.encoding.to_json())
+    (row,) = np.asarray(again.apply([{"when": "3.4.2024", "x": 0}], labels=False).X.toarray())  # pyright: ignore
+    expected = "2024-04-03" if order == "day-first" else "2024-03-04"
+    assert row[again.column_names.index("when (day)")] == np.datetime64(expected).astype(int)
+    other = again.apply([{"when": "2024-04-03", "x": 0}], labels=False)  # as a column of dates of a frame is read
+    assert np.asarray(other.X.toarray())[0, 0] == np.datetime64("2024-04-03").astype(int)  # pyright: ignore
+    folder = shard(path, 3, tmp_path / "s", standardize=False, test_fraction=None, block=300)
+    assert folder.encoding.to_json() == data.encoding.to_json()
+
+
+def test_dates_that_may_be_read_in_two_ways_are_refused_until_it_is_said_which(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("when,y\n" + "".join(f"0{1 + row % 5}/0{1 + row % 4}/2024,{row % 2}\n" for row in range(60)))
+    said = (
+        r"t.csv, column 'when': '01/02/2024' may be 2024-02-01 or 2024-01-02, and no date of the column tells; say "
+        r"which it is \(--dates day-first, or --dates month-first\), or name the column in one_hot \(--one-hot when\)"
+    )
+    for reading in (lambda: read(path), lambda: read(path, categorical=True), lambda: shard(path, 2, tmp_path / "s")):
+        with pytest.raises(DataError, match=said):
+            reading()
+    assert "when=01/01/2024" in read(path, one_hot=["when"], test_fraction=None).encoding.column_names
+    month = {}
+    for dates in ("day-first", "month-first"):
+        data = read(path, dates=dates, test_fraction=None, standardize=False)
+        month[dates] = {name[-1] for name in columns_of(data) if "month" in name}
+    assert month == {"day-first": {*"1234"}, "month-first": {*"12345"}}
+    with pytest.raises(InvalidArgument, match="dates must be day-first or month-first, but it is 'dmy'"):
+        read(path, dates="dmy")  # pyright: ignore[reportArgumentType]
+
+
+def test_equal_days_and_months_are_not_in_doubt(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("when,y\n" + "".join(f"0{1 + row % 5}/0{1 + row % 5}/2024,{row % 2}\n" for row in range(60)))
+    assert "when (day)" in read(path).encoding.column_names
 
 
 def test_orders_are_numbers_and_other_texts_are_refused_in_training_and_counted_later(tmp_path: Path) -> None:

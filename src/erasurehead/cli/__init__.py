@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -16,7 +17,9 @@ def main() -> None:
             from erasurehead.cli._app import build
 
             exit_afterwards()
-            build()(prog_name="erasurehead")  # however it was started: help and shell completion go by this name
+            # Only the command that is typed is loaded; a shell that completes words has typed nothing here.
+            typed = [""] if "_ERASUREHEAD_COMPLETE" in os.environ else [*sys.argv[1:], "--help"]
+            build(typed[0])(prog_name="erasurehead")  # however it was started: help and shell completion go by this
         finally:
             streams.finish()
     except Exception as error:  # one that is not meant to happen: its text may have come from data, too

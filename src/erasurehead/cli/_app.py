@@ -5,59 +5,39 @@ from __future__ import annotations
 import contextlib
 import errno
 from collections.abc import Generator
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from erasurehead._internal.plain_text import visible
-from erasurehead._internal.user_files import as_named
-from erasurehead.cli import (
-    _codes as codes,
-    _coefficients as coefficients,
-    _compare as compare,
-    _config as config,
-    _consensus as consensus,
-    _data as data,
-    _decompile as decompile,
-    _delays as delays,
-    _drill as drill,
-    _evaluate as evaluate,
-    _plan as plan,
-    _predict as predict,
-    _reproduce as reproduce,
-    _resize as resize,
-    _shard as shard,
-    _streams as streams,
-    _train as train,
-)
-from erasurehead.cli._grouping import with_groups
-from erasurehead.cli._screen import sentences
-from erasurehead.cli._wording import Command
+from erasurehead.cli import _streams as streams
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 """Exit codes: invalid input; failure of the command; ended by Ctrl-C, SIGTERM, SIGHUP or SIGUSR1."""
 
 _COMMANDS = {
-    "train": train,
-    "resize": resize,
-    "compare": compare,
-    "consensus": consensus,
-    "data": data,
-    "shard": shard,
-    "predict": predict,
-    "evaluate": evaluate,
-    "coefficients": coefficients,
-    "plan": plan,
-    "drill": drill,
-    "reproduce": reproduce,
-    "decompile": decompile,
+    "train": "Train one model, and record the run in a folder.",
+    "resize": "Add workers to a run in progress, or remove some.",
+    "compare": "Race several schemes: same data, same delays, same first model.",
+    "consensus": "Train without a coordinator: peers average with their neighbours, and wait only for some of them.",
+    "data": "Show which data sets of the paper are available, or what a file contains.",
+    "shard": "Cut a file into shards, so that each worker reads its own part of the data.",
+    "predict": "Apply a trained model to rows that need no labels.",
+    "evaluate": "Measure a trained model on labelled rows that it was not trained on.",
+    "coefficients": "Print the coefficients of a linear model, the largest first.",
+    "plan": "Plan a run before it is made: which code, what redundancy, how long to wait.",
+    "drill": "Rehearse the faults that clusters inflict on a run: does it survive them?",
+    "reproduce": "Reproduce a published paper: figures, tables, theory, with their numbers.",
+    "decompile": "Print a JAX function, or its gradient, as Python to read, edit and run.",
+    "codes": "Look up gradient codes: list all, show one, compare several.",
+    "config": "Look up what a run file may contain.",
+    "delays": "Fit, show and convert delays.",
 }
-"""Modules of the commands, each with its help text in `HELP` and the command in `run`, whose dataclass parameters are
-groups of options; the most common of many options are in `COMMON`: see `Command.common`."""
-
-_GROUPS = {"codes": codes, "config": config, "delays": delays}
-"""Modules of commands with subcommands, each with its help text in `HELP`, and its subcommands in `COMMANDS`."""
+"""The commands, with the first sentence of their help. Each has a module, with its help text in `HELP` and the command
+in `run`, whose dataclass parameters are groups of options; the most common of many options are in `COMMON`: see
+`Command.common`. One with subcommands has these in `COMMANDS`."""
 
 _HELP = """
 Train on many machines without waiting for the slow ones.
@@ -97,6 +77,7 @@ class _Group(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         from erasurehead._internal.signals import stopped_by, terminable
+        from erasurehead.cli._screen import sentences
         from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument, MissingExtra
 
         try:
@@ -158,12 +139,19 @@ def _unwritten(error: OSError) -> typer.Exit:
 
 
 def _exit(sentence: str, code: int) -> typer.Exit:
+    from erasurehead._internal.user_files import as_named
+
     typer.echo(f"erasurehead: {visible(as_named(sentence))}", err=True)
     return typer.Exit(code)
 
 
-def build() -> typer.Typer:
-    """Return the application."""
+def build(chosen: str = "") -> typer.Typer:
+    """Return the application.
+
+    Arguments:
+        chosen: what was typed first; if it is not empty, only the command of that name is loaded, and of the others
+            there are only name and help.
+    """
     app = typer.Typer(
         name="erasurehead",
         cls=_Group,
@@ -173,13 +161,21 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(help=_HELP)(_main)
-    for name, module in _COMMANDS.items():
-        kind = type("Command", (Command,), {"common": getattr(module, "COMMON", {})})
-        app.command(name, cls=kind, help=module.HELP)(with_groups(module.run))
-    for name, group in _GROUPS.items():
-        inner = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=group.HELP)
-        for word, (command, text) in group.COMMANDS.items():
-            inner.command(word, cls=Command, help=text)(with_groups(command))
+    for name, text in _COMMANDS.items():
+        if chosen not in ("", name):
+            app.command(name, help=text)(_version)
+            continue
+        from erasurehead.cli._grouping import with_groups
+        from erasurehead.cli._wording import Command
+
+        module: Any = import_module(f"erasurehead.cli._{name}")
+        if hasattr(module, "run"):
+            kind = type("Command", (Command,), {"common": getattr(module, "COMMON", {})})
+            app.command(name, cls=kind, help=module.HELP)(with_groups(module.run))
+            continue
+        inner = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=module.HELP)
+        for word, (command, help) in module.COMMANDS.items():
+            inner.command(word, cls=Command, help=help)(with_groups(command))
         app.add_typer(inner, name=name)
     return app
 

@@ -90,6 +90,7 @@ class EncodingOptions(_ReadingOptions):
             "standardize": self.standardize,
             "constant": self.constant,
             "task": None if self.loss is None else task_of(self.loss),
+            "loss": "" if self.loss is None else self.loss,
             "test_fraction": self.test_fraction,
             "seed": self.seed,
         }
@@ -162,6 +163,7 @@ def _facts(folder: ShardFolder) -> dict[str, Any]:
         "folder": str(folder.path),
         "name": manifest.name,
         "task": manifest.task,
+        "loss": manifest.loss or manifest.task,
         "tasks": manifest.n_tasks,
         "train_rows": manifest.n_train,
         "test_rows": manifest.n_test,
@@ -182,8 +184,8 @@ def _described(folder: ShardFolder) -> str:
     shown = f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.1f} kB"
     return "\n".join(
         [
-            f"{manifest.name}: {manifest.task}, {manifest.n_train:,} x {manifest.columns:,} for training, "
-            f"{counted('row', manifest.n_test)} for testing ({manifest.origin.file})",
+            f"{manifest.name}: {manifest.loss or manifest.task}, {manifest.n_train:,} x {manifest.columns:,} for "
+            f"training, {counted('row', manifest.n_test)} for testing ({manifest.origin.file})",
             *(f"  {note}" for note in manifest.notes),
             f"{counted('shard', manifest.n_tasks)} of {rows}, {manifest.form}, {shown} in {folder.path}",
         ]

@@ -6,6 +6,8 @@ import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import combinations
+from random import Random
 from typing import Any, final
 
 import numpy as np
@@ -13,6 +15,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.factors import singular_values
 from erasurehead._internal.text_parser import read
+from erasurehead.codes._random_graphs import random_regular_edges
 from erasurehead.errors import InvalidArgument, check_count, invalid, listed, real
 
 _MAX_DRAWS = 200
@@ -92,8 +95,26 @@ class Graph:
     @cached_property
     def cut_vertices(self) -> frozenset[int]:
         """Peers whose removal would disconnect the graph. They are not a leaf of any spanning tree."""
-        graph = _networkx().Graph(self.edges)
-        return frozenset(int(peer) for peer in _networkx().articulation_points(graph))
+        number, low = {0: 0}, {0: 0}  # in the order in which they are met; the least one reached from below
+        found, branches = set[int](), 0
+        path = [(0, -1, iter(self.neighbours[0]))]
+        while path:
+            peer, parent, others = path[-1]
+            for other in others:
+                if other not in number:
+                    number[other] = low[other] = len(number)
+                    path.append((other, peer, iter(self.neighbours[other])))
+                    break
+                if other != parent:
+                    low[peer] = min(low[peer], number[other])
+            else:
+                path.pop()
+                branches += parent == 0
+                if parent > 0 and low[peer] >= number[parent]:
+                    found.add(parent)
+                if parent >= 0:
+                    low[parent] = min(low[parent], low[peer])
+        return frozenset(found | ({0} if branches > 1 else set()))
 
     @cached_property
     def spectral_gap(self) -> float:
@@ -151,10 +172,6 @@ def components(
             reached += new
         parts.append(sorted(reached))
     return parts
-
-
-def _networkx() -> Any:
-    return importlib.import_module("networkx")
 
 
 def _metropolis(graph: Graph) -> Any:
@@ -240,8 +257,12 @@ def erdos_renyi(n_peers: int, p: float = 0.4, seed: int = 0) -> Graph:
     """
     if not 0.0 < real(p) <= 1.0:
         raise invalid("p", "must lie in (0, 1]", p)
-    name = f"erdos_renyi(p={p}, seed={seed})"
-    return _connected(name, n_peers, seed, lambda s: _networkx().gnp_random_graph(n_peers, p, seed=s))
+    pairs = [*combinations(range(check_count("n_peers", n_peers)), 2)]
+
+    def draw(random: Random) -> Sequence[tuple[int, int]]:
+        return [pair for pair in pairs if random.random() < p]
+
+    return _connected(f"erdos_renyi(p={p}, seed={seed})", n_peers, seed, draw)
 
 
 def random_regular(n_peers: int, degree: int = 4, seed: int = 0) -> Graph:
@@ -257,7 +278,10 @@ def random_regular(n_peers: int, degree: int = 4, seed: int = 0) -> Graph:
     if n_peers * degree % 2:
         raise invalid("degree", f"must be even with an odd number of peers ({n_peers})", degree)
     name = f"random_regular(degree={degree}, seed={seed})"
-    return _connected(name, n_peers, seed, lambda s: _networkx().random_regular_graph(degree, n_peers, seed=s))
+    if degree == 1:  # of these, none but that of two peers is connected
+        return _connected(name, n_peers, seed, lambda random: [(peer, peer + 1) for peer in range(0, n_peers - 1, 2)])
+    drawn = random_regular_edges(n_peers, degree, np.random.default_rng(check_count("seed", seed, at_least=0)))
+    return Graph(n_peers, tuple((one, other) for one, other in drawn.tolist()), name)
 
 
 def small_world(n_peers: int, neighbours: int = 4, rewired: float = 0.1, seed: int = 0) -> Graph:
@@ -274,21 +298,35 @@ def small_world(n_peers: int, neighbours: int = 4, rewired: float = 0.1, seed: i
         raise invalid("neighbours", "must be even, half of them on either side", neighbours)
     if not 0.0 <= real(rewired) <= 1.0:
         raise invalid("rewired", "must lie in [0, 1]", rewired)
-    name = f"small_world(neighbours={neighbours}, rewired={rewired}, seed={seed})"
-    draw = partial(_networkx().watts_strogatz_graph, n_peers, neighbours, rewired)
-    return _connected(name, n_peers, seed, lambda s: draw(seed=s))
+    name, near = f"small_world(neighbours={neighbours}, rewired={rewired}, seed={seed})", range(1, neighbours // 2 + 1)
+
+    def draw(random: Random) -> Sequence[tuple[int, int]]:
+        links = {frozenset((peer, (peer + step) % n_peers)) for step in near for peer in range(n_peers)}
+        for step in near:
+            for peer in range(n_peers):
+                if random.random() >= rewired:
+                    continue
+                other = random.choice(range(n_peers))
+                while other == peer or frozenset((peer, other)) in links:
+                    other = random.choice(range(n_peers))
+                    if all(frozenset((peer, one)) in links for one in range(n_peers) if one != peer):
+                        break  # there is no other
+                else:
+                    links ^= {frozenset((peer, (peer + step) % n_peers)), frozenset((peer, other))}
+        return [(min(link), max(link)) for link in links]
+
+    return _connected(name, n_peers, seed, draw)
 
 
-def _connected(name: str, n_peers: int, seed: int, draw: Callable[[int], Any]) -> Graph:
+def _connected(name: str, n_peers: int, seed: int, draw: Callable[[Random], Sequence[tuple[int, int]]]) -> Graph:
     n_peers = check_count("n_peers", n_peers)
     if n_peers < 2:
         return Graph(n_peers, ())
     check_count("seed", seed, at_least=0)
-    networkx = _networkx()
     for attempt in range(_MAX_DRAWS):
-        drawn = draw(seed + 1_000_003 * attempt)
-        if networkx.is_connected(drawn):
-            return Graph(n_peers, tuple((int(a), int(b)) for a, b in drawn.edges), name)
+        links = tuple(draw(Random(seed + 1_000_003 * attempt)))
+        if len(components(range(n_peers), neighbours_by(links, range(n_peers)))) == 1:
+            return Graph(n_peers, links, name)
     raise invalid(
         "the graph",
         "must be connected",

@@ -8,7 +8,7 @@ from typing import Literal
 
 from erasurehead.datasets._base import Dataset, RowSplit
 from erasurehead.datasets._encoded import Task
-from erasurehead.datasets._preprocessing.columns import Columns
+from erasurehead.datasets._preprocessing.columns import Columns, DateOrder
 from erasurehead.datasets._preprocessing.target import check_task
 from erasurehead.datasets._readers.dialects import Decimal, Quotes, check_dialect
 from erasurehead.datasets._readers.frames import Frame
@@ -37,6 +37,7 @@ def read(
     ordinal: Sequence[str] = (),
     count: Sequence[str] = (),
     text: Sequence[str] = (),
+    dates: DateOrder | None = None,
 ) -> Dataset:
     """Read your own data, a file or a frame, into a data set.
 
@@ -76,6 +77,8 @@ def read(
         ordinal: tables: columns of texts with an order, each as `"size=small<medium<large"`: they become 0, 1, 2, ...
         count: tables: columns whose values become how often each occurs among the training rows, as `log(1 + count)`.
         text: tables: columns of long texts, whose words become columns (TF-IDF, hashed to 4,096).
+        dates: tables: whether `03/04/2024` is written `"day-first"` or `"month-first"`, for columns in which no date
+            tells.
 
     Raises:
         DataError: if the file cannot be used; the message names the line and the column.
@@ -83,7 +86,7 @@ def read(
         MissingExtra: if the file is Parquet and pyarrow is not installed.
     """
     check_task(task)
-    columns = Columns(one_hot, categorical, interactions, standardize, drop, ordinal, count, text)
+    columns = Columns(one_hot, categorical, interactions, standardize, drop, ordinal, count, text, dates)
     dialect = check_dialect(delimiter, header, names, decimal, quotes, missing)
     split = RowSplit(test_fraction, seed)
     return source_of(path, target, columns, dialect, whole=True).dataset(split, task, constant)

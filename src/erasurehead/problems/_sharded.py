@@ -70,7 +70,7 @@ class ShardedProblem(Problem):
         manifest = self.folder.manifest
         if loss is not None and task_of(loss) != manifest.task:
             raise invalid("loss", f"must be for what {self.folder.path} is sharded for, {manifest.task}", loss)
-        self.sample_loss = read_loss(loss or manifest.task, manifest.classes)
+        self.sample_loss = read_loss(loss or manifest.loss or manifest.task, manifest.classes)
         self.n_samples = manifest.n_train
         self.n_features = manifest.columns
         self.outputs, self.quadratic = self.sample_loss.n_outputs, self.sample_loss.quadratic

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from erasurehead._internal.lazy_import import lazy_names
+from erasurehead.errors import MissingExtra
 
 if TYPE_CHECKING:
     from erasurehead.sklearn._classification import LogisticRegression as LogisticRegression
@@ -24,4 +25,13 @@ if TYPE_CHECKING:
         Ridge as Ridge,
     )
 
-__getattr__, __dir__ = lazy_names(__name__)
+_find, __dir__ = lazy_names(__name__)
+
+
+def __getattr__(name: str) -> object:
+    try:
+        return _find(name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "sklearn":
+            raise
+        raise MissingExtra("The estimators need scikit-learn: pip install 'erasurehead[sklearn]'.") from None

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypeAlias
 from unicodedata import normalize
 
 import numpy as np
@@ -17,6 +17,10 @@ from erasurehead.datasets._readers.index_columns import index_columns, nameless_
 from erasurehead.datasets._readers.mixed_columns import Tally
 from erasurehead.datasets._readers.table import Column, Table, TextColumn, are_numbers, not_a_number
 from erasurehead.errors import DataError, UndeclaredText, invalid
+
+DateOrder: TypeAlias = Literal["day-first", "month-first"]
+DATE_ORDERS: tuple[DateOrder, ...] = ("day-first", "month-first")
+"""How dates such as `03/04/2024` may be written."""
 
 HINT = "; name the column in one_hot (--one-hot), or use categorical (--categorical), if its values are categories"
 """Advice about a text in a column of numbers."""
@@ -38,6 +42,7 @@ class Columns:
         ordinal: columns of texts with an order, each as `"size=small<medium<large"`: they become 0, 1, 2, ...
         count: columns of which each value becomes how often it occurs.
         text: columns of which the words become columns.
+        dates: how dates are written in columns in which none of them tells; None to refuse these.
     """
 
     one_hot: Sequence[str] | Literal["all"] = ()
@@ -48,6 +53,7 @@ class Columns:
     ordinal: Sequence[str] = ()
     count: Sequence[str] = ()
     text: Sequence[str] = ()
+    dates: DateOrder | None = None
 
     def __post_init__(self) -> None:
         """Know columns by their texts: those of a frame may be called 0, 1, ..."""
@@ -183,6 +189,8 @@ def _checked(names: Sequence[str], target: str | None, columns: Columns, source:
         raise invalid("one_hot", 'must be a list of column names, or "all"', columns.one_hot)
     if isinstance(columns.drop, str):
         raise invalid("drop", "must be a list of column names", columns.drop)
+    if columns.dates not in (None, *DATE_ORDERS):
+        raise invalid("dates", f"must be {' or '.join(DATE_ORDERS)}", columns.dates)
     for text in columns.ordinal:
         order = text.partition("=")[2].split("<")
         if len({part.strip() for part in order} - {""}) < max(2, len(order)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 import shlex
@@ -16,7 +17,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import IntArray
 from erasurehead.datasets._matrices import csr
-from erasurehead.datasets._preprocessing.columns import Columns
+from erasurehead.datasets._preprocessing.columns import DATE_ORDERS, Columns
 from erasurehead.datasets._preprocessing.design import WordBlock, Words
 from erasurehead.datasets._preprocessing.facts import TEXT, TEXTS, WHOLE_NUMBERS, Facts, one_of
 from erasurehead.datasets._readers.table import Column, NumberColumn, Table, TextColumn, as_texts
@@ -27,7 +28,10 @@ Kind: TypeAlias = Literal["day", "month", "weekday", "hour", "ordinal", "count"]
 BUCKETS = 4096
 """Columns that the words of a text are hashed to."""
 
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?")
+_DATE = re.compile(
+    r"(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})([T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
+)
+_YEAR_FIRST = "year-first"
 _WORD = re.compile(r"\w\w+")
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _EPOCH, _DAY = datetime(1970, 1, 1), 86_400.0
@@ -46,6 +50,7 @@ class Derived:
             `log(1 + count)`.
         texts: the order, or the texts that occurred, ascending; empty for parts of dates.
         counts: how often they did; empty for others.
+        dates: what dates begin with; those with the year first are known in any case.
     """
 
     name: str
@@ -53,6 +58,7 @@ class Derived:
     kind: Kind
     texts: tuple[str, ...] = ()
     counts: tuple[int, ...] = ()
+    dates: str = _YEAR_FIRST
 
     @property
     def category(self) -> bool:
@@ -67,7 +73,7 @@ class Derived:
         """
         raw = as_texts(table.column(self.source))
         if self.kind in _PARTS:
-            moments = [_moment(text) for text in raw.values]
+            moments = [_moment(text, self.dates) for text in raw.values]
             wrong = {code for code, moment in enumerate(moments) if moment is None} & {*raw.codes.tolist()}
             if wrong:
                 row = int(np.argmax(np.isin(raw.codes, list(wrong))))
@@ -91,8 +97,9 @@ class Derived:
     def to_json(self) -> dict[str, Any]:
         """Return it as plain JSON data, for `derived_from_json`."""
         facts = {"name": self.name, "source": self.source, "kind": self.kind}
-        texts = {"texts": list(self.texts)} if self.texts else {}
-        return {**facts, **texts, **({"counts": list(self.counts)} if self.counts else {})}
+        more: dict[str, Any] = {"texts": list(self.texts)} if self.texts else {}
+        more |= {"counts": list(self.counts)} if self.counts else {}
+        return {**facts, **more, **({} if self.dates == _YEAR_FIRST else {"dates": self.dates})}
 
 
 def derived_from_json(facts: Facts) -> Derived:
@@ -105,7 +112,8 @@ def derived_from_json(facts: Facts) -> Derived:
     kind = facts.get("kind", one_of(*_PARTS, "ordinal", "count"))
     if kind == "count" and len(texts) != len(counts):
         raise DataError(f"The encoding is damaged: {facts.place('counts')} must have a number for each text.")
-    return Derived(facts.get("name", TEXT), facts.get("source", TEXT), kind, tuple(texts), tuple(counts))
+    dates = facts.find("dates", one_of(*DATE_ORDERS)) or _YEAR_FIRST
+    return Derived(facts.get("name", TEXT), facts.get("source", TEXT), kind, tuple(texts), tuple(counts), dates)
 
 
 def with_derived(table: Table, derived: Iterable[Derived]) -> Table:
@@ -132,6 +140,8 @@ class DerivedFit:
         self._columns, self._label = columns, label
         self._counts: dict[str, Counter[str]] = {name: Counter() for name in (*columns.count, *columns.text)}
         self._dates: dict[str, set[str]] = {}
+        self._orders: dict[str, set[str]] = {}  # in which all of these are dates
+        self._source = ""
         self._others: set[str] = set()
 
     def add(self, table: Table, training: IntArray | None = None) -> None:
@@ -151,16 +161,47 @@ class DerivedFit:
             elif name == self._label or name in self._others or self._columns.is_decided(name):
                 continue
             elif isinstance(column, TextColumn) and name not in table.categories:
-                used = set(column.used())
-                if all(_moment(text) for text in used - self._dates.get(name, set())):
-                    self._dates.setdefault(name, set()).update(used)
-                else:
-                    self._others.add(name)
+                self._add_dates(table, name, set(column.used()))
             elif not bool(column.missing().all()):
                 self._others.add(name)
 
+    def _add_dates(self, table: Table, name: str, texts: set[str]) -> None:
+        """Add texts of a column that may hold dates, as long as there is an order in which all of them are."""
+        known, orders = self._dates.setdefault(name, set()), self._orders.setdefault(name, {_YEAR_FIRST, *DATE_ORDERS})
+        self._source = table.source
+        for text in texts - known:
+            orders.intersection_update(_moments(text))
+            if not orders:
+                self._others.add(name)
+                return
+        known |= texts
+
+    def _order(self, name: str) -> str:
+        """Return how the dates of a column are written.
+
+        Raises:
+            DataError: if none of them tells, and nor does the user.
+        """
+        orders = sorted(self._orders[name])
+        if len(orders) == 1:
+            return orders[0]
+        for text in sorted(self._dates[name]):
+            moments = _moments(text)
+            if self._columns.dates is None and len({moments[order] for order in orders}) > 1:
+                first, second = (f"{moments[order]:%Y-%m-%d}" for order in orders)
+                raise DataError(
+                    f"{self._source}, column {name!r}: {text!r} may be {first} or {second}, and no date of the "
+                    f"column tells; say which it is (--dates day-first, or --dates month-first), or name the column in "
+                    f"one_hot (--one-hot {shlex.quote(name)}) to make each date a category."
+                )
+        return self._columns.dates or orders[0]
+
     def derived(self, names: Iterable[str]) -> tuple[Derived, ...]:
-        """Return the columns that are made, in the order of those that they are made from."""
+        """Return the columns that are made, in the order of those that they are made from.
+
+        Raises:
+            DataError: if dates of a column may be read in two ways.
+        """
         made: list[Derived] = []
         for name in names:
             if name in self._columns.orders:
@@ -170,10 +211,11 @@ class DerivedFit:
                 counts = tuple(self._counts[name][text] for text in texts)
                 made.append(Derived(f"{name} (count)", name, "count", tuple(texts), counts))
             elif self._dates.get(name) and name not in self._others:
-                moments = [moment for text in self._dates[name] if (moment := _moment(text)) is not None]
+                order = self._order(name)
+                moments = [_moments(text)[order] for text in self._dates[name]]
                 for kind in _PARTS:
                     if kind == "day" or len({_category(moment, kind) for moment in moments}) > 1:
-                        made.append(Derived(f"{name} ({kind})", name, kind))
+                        made.append(Derived(f"{name} ({kind})", name, kind, dates=order))
         return tuple(made)
 
     def words(self) -> tuple[Words, ...]:
@@ -211,12 +253,14 @@ def _check_order(table: Table, name: str, order: tuple[str, ...]) -> None:
 def derived_notes(derived: Iterable[Derived]) -> list[str]:
     """Return a note on columns of dates, of which nobody has said what they are to become."""
     parts: dict[str, list[str]] = {}
+    orders: dict[str, str] = {}
     for one in derived:
         if one.kind in _PARTS:
             parts.setdefault(one.source, []).append(one.kind)
+            orders[one.source] = "" if one.dates == _YEAR_FIRST else f"; written {one.dates}"
     if not parts:
         return []
-    each = ", ".join(f"{name} ({', '.join(own)})" for name, own in parts.items())
+    each = ", ".join(f"{name} ({', '.join(own)}{orders[name]})" for name, own in parts.items())
     return [f"dates became parts: {each}; --one-hot {shlex.quote(','.join(parts))} makes each date a category"]
 
 
@@ -246,16 +290,25 @@ def _category(moment: datetime, kind: Kind) -> str:
     return _WEEKDAYS[moment.weekday()] if kind == "weekday" else str(getattr(moment, kind))
 
 
-def _moment(text: str) -> datetime | None:
-    """Return the moment that a text is; None if it is none."""
-    if _DATE.fullmatch(text) is None:
-        return None
-    try:
-        return datetime.fromisoformat(text).replace(tzinfo=None)
-    except ValueError:
-        return None
+def _moments(text: str) -> dict[str, datetime]:
+    """Return the moments that a text may stand for, by what it would begin with; none if it is no date."""
+    if (match := _DATE.fullmatch(text)) is None:
+        return {}
+    first, _, middle, last, clock = match.groups("")
+    found: dict[str, datetime] = {}
+    ways = {"day-first": (last, middle, first), "month-first": (last, first, middle)}
+    for order, (year, month, day) in (ways if len(first) < 4 else {_YEAR_FIRST: (first, middle, last)}).items():
+        with contextlib.suppress(ValueError):
+            found[order] = datetime.fromisoformat(f"{year}-{month:0>2}-{day:0>2}{clock}").replace(tzinfo=None)
+    return found
+
+
+def _moment(text: str, order: str) -> datetime | None:
+    """Return the moment that a text is in a column of dates; None if it is none."""
+    moments = _moments(text)
+    return moments.get(order, moments.get(_YEAR_FIRST))
 
 
 def looks_like_a_date(text: str) -> bool:
-    """Return whether a text is a date, such as `2024-01-31` or `2024-01-31 12:00`."""
-    return _moment(text.strip()) is not None
+    """Return whether a text is a date, such as `2024-01-31`, `2024-01-31 12:00` or `31.1.2024`."""
+    return bool(_moments(text.strip()))

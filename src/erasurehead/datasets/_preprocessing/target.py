@@ -83,6 +83,8 @@ class Target:
         Arguments:
             task: the task that was asked for; None if it was chosen from the labels.
         """
+        if self.classes is None:  # whatever the loss that is trained
+            return f"{self._label}: a number{f' in units of {self.unit:g}' if self.unit != 1 else ''}"
         text = f"{self._label}: {self.task}, {self.meaning(MOST_CLASSES)}"
         if task is not None or not isinstance(self.classes, NumberVocabulary) or self.classes.size > MOST_CLASSES:
             return text  # more classes than that are so by their type

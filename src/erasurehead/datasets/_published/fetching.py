@@ -33,10 +33,13 @@ def fetch_public(recipe: Recipe, call: Callable[..., Any] | None = None) -> Tabl
         DataError: if there is neither a copy nor a network, or the result is not the data set.
     """
     name = "fetch_covtype" if recipe.openml is None else "fetch_openml"
-    if call is None:
-        call = getattr(importlib.import_module("sklearn.datasets"), name)
-    assert call is not None
     source = f"scikit-learn's {name}" + (f" (OpenML {recipe.openml})" if recipe.openml else "")
+    if call is None:
+        try:
+            call = getattr(importlib.import_module("sklearn.datasets"), name)
+        except ModuleNotFoundError:
+            raise DataError(f"{source} needs scikit-learn: pip install 'erasurehead[sklearn]'") from None
+    assert call is not None
     try:
         with _patience():
             return _covtype(recipe, call, source) if recipe.openml is None else _openml(recipe, call, source)

@@ -80,6 +80,7 @@ class ShardManifest:
         supports: the file with the columns that each task touches; None if rows are dense.
         test: the file with the test rows; None if there are none.
         tasks: one file per task, in order; together all training rows.
+        loss: what is trained from them unless a run says otherwise; empty for the loss of the task.
     """
 
     name: str
@@ -93,6 +94,7 @@ class ShardManifest:
     supports: StoredFile | None
     test: StoredFile | None
     tasks: tuple[StoredFile, ...]
+    loss: str = ""
 
     @property
     def n_tasks(self) -> int:
@@ -118,7 +120,10 @@ class ShardManifest:
     @cached_property
     def text(self) -> str:
         """The manifest as JSON, with its own checksum."""
-        return sealed(FORMAT, VERSION, KEY, asdict(self)).decode()
+        facts = asdict(self)
+        if not self.loss:  # as in folders from before there was any other
+            del facts["loss"]
+        return sealed(FORMAT, VERSION, KEY, facts).decode()
 
     @property
     def fingerprint(self) -> str:
@@ -160,6 +165,7 @@ def _manifest(data: Mapping[str, Any]) -> ShardManifest:
         supports=None if data["supports"] is None else _file(data["supports"]),
         test=None if data["test"] is None else _file(data["test"]),
         tasks=tuple(map(_file, data["tasks"])),
+        loss=str(data.get("loss", "")),
     )
     least = {"logistic": 2, "softmax": 2}.get(manifest.task, 0)
     if (

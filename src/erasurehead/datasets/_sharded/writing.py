@@ -44,6 +44,7 @@ def shard(
     constant: bool = True,
     test_fraction: float | None = 0.2,
     seed: int = 0,
+    loss: str = "",
     block: int = BLOCK,
     access: Access = "private",
     say: Callable[[str], None] | None = None,
@@ -68,6 +69,8 @@ def shard(
         constant: see `read`.
         test_fraction: see `read`.
         seed: see `read`.
+        loss: what is trained from the shards unless a run says otherwise, such as `"poisson"`; by default what the task
+            stands for.
         block: bytes of encoded rows that are held at a time.
         access: who may read the folder and its files: only you (`"private"`), your `"group"`, or `"all"`, for workers
             that read them under another user id. An existing folder keeps its mode.
@@ -104,7 +107,7 @@ def shard(
         origin = Origin(
             str(place), sum(size for _, size, _ in _state(place)), fitted.places.n_rows, test_fraction or 0.0, seed
         )
-        writing.finish(origin)
+        writing.finish(origin, loss)
     return ShardFolder.open(folder)
 
 
@@ -141,7 +144,7 @@ class _Writing:
             self._spool.add(piece.places, piece.X, piece.y)
         self._spool.flush()
 
-    def finish(self, origin: Origin) -> None:
+    def finish(self, origin: Origin, loss: str) -> None:
         """Write all files, the manifest last."""
         encoding, places, name, dense = (
             self._fitted.encoding,
@@ -171,6 +174,7 @@ class _Writing:
             supports=None if dense else write_supports(self._folder / "supports.safetensors", supports),
             test=test,
             tasks=tasks,
+            loss=loss,
         )
         write_text(self._folder / MANIFEST, [manifest.text])
 

@@ -50,7 +50,7 @@ def survive_failed_forks() -> None:
         except OSError as error:
             frame = inspect.currentframe()
             names = frame.f_back.f_locals if frame is not None and frame.f_back is not None else {}
-            if not {"child_r", "child_w", "fds"} <= names.keys():  # not that of the server's loop
+            if not {"child_r", "child_w", "fds"} <= set(names):  # not that of the server's loop
                 raise
             write: Any = forkserver.write_signed
             with contextlib.suppress(OSError):

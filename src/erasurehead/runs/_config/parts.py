@@ -131,8 +131,9 @@ def settled_loss(section: ProblemSection, data: Dataset | ShardedDataset) -> str
         InvalidArgument: if there are labels that the loss does not allow.
         DataError: if the first shard is needed, and out of reach.
     """
-    loss = read_loss(section.loss or data.task)
-    if section.loss is not None and isinstance(loss, NumberLoss):
+    asked = section.loss or (data.folder.manifest.loss if isinstance(data, ShardedDataset) else "")
+    loss = read_loss(asked or data.task)
+    if asked and isinstance(loss, NumberLoss):
         memory = isinstance(data, Dataset)
         y, y_test = (data.y_train, data.y_test) if memory else (data.folder.task(0).y, None)
         for labels in (y, y_test):

@@ -175,6 +175,12 @@ class DataSection(Section):
         option="--text",
         metavar="A,B,...",
     )
+    dates: Literal["day-first", "month-first"] | None = key(
+        None,
+        "For a file: how 03/04/2024 is written, day-first or month-first; needed only where no date of a column tells.",
+        option="--dates",
+        metavar="ORDER",
+    )
     interactions: Annotated[tuple[Texts, ...], Strict(False)] = key(
         (),
         "For a file: combinations of columns that are one-hot encoded together.",
@@ -201,7 +207,7 @@ class DataSection(Section):
 
 OF_FILES = (
     *("target", "drop", "delimiter", "header", "names", "decimal", "quotes", "missing"),
-    *("one_hot", "categorical", "ordinal", "count", "text"),
+    *("one_hot", "categorical", "ordinal", "count", "text", "dates"),
 )
 """Keys of `[data]` that say how a file is read, of which all commands that read one have an option."""
 
