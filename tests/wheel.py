@@ -33,7 +33,7 @@ CORE = (
     "erasurehead evaluate houses houses.csv",
     "erasurehead coefficients houses",
     "erasurehead consensus --data houses.csv --label price --categorical --steps 5 --policy dynamic()",
-    "erasurehead plan --workers 10 --seconds-per-task 0.1",
+    "erasurehead plan --workers 10 --seconds-per-task 0.1 --delays exponential(mean=0.5)",
     f"{TRAIN} --engine virtual --delays exponential(mean=0.1)",
     f"{TRAIN} --engine processes",
 )

@@ -148,7 +148,7 @@ def _cases() -> list[Case]:
         "shift_left",
         "shift_right_arithmetic",
         "shift_right_logical",
-        "mulhi",
+        *(["mulhi"] if hasattr(lax, "mulhi") else []),  # since JAX 0.10
     ):
         add(f"{name} of integers", getattr(lax, name), I, J)
         add(f"{name} of unsigned", getattr(lax, name), U, J.astype(np.uint32))

@@ -19,6 +19,10 @@ from erasurehead.decompile._refusals import known_reason
 
 from .programs import CASES
 
+of_this_jax = pytest.mark.skipif(
+    not jax.__version__.startswith("0.10."), reason="the page is of JAX 0.10, whose names and primitives others lack"
+)
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE, TABLE = ((DOCS / name).read_text(encoding="utf-8") for name in ("decompile.md", "decompile-primitives.md"))
 
@@ -29,11 +33,13 @@ def extension(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return importlib.import_module("decompiled")
 
 
+@of_this_jax
 def test_the_sources_are_those_that_the_commands_print(extension: ModuleType) -> None:
     assert len(re.findall(r"^erasurehead decompile my\.py", PAGE, re.MULTILINE)) == 3
     assert extension.with_sources(PAGE) == PAGE
 
 
+@of_this_jax
 def test_the_table_is_that_of_the_installed_jax(extension: ModuleType) -> None:
     rows = extension.rows(TABLE)
     assert set(extension.primitive_table.listed()) <= set(rows), "run: python docs/extensions/decompiled.py"

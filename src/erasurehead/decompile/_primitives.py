@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 
 def primitives_of(jaxpr: Any) -> Iterator[str]:
     """Yield the names of all primitives in a jaxpr and in those within it."""
-    jaxprs_in_params: Callable[[Any], Any] = importlib.import_module("jax.extend.core").jaxprs_in_params
     for equation in jaxpr.eqns:
         yield str(equation.primitive.name)
-        for inner in jaxprs_in_params(equation.params):
-            yield from primitives_of(getattr(inner, "jaxpr", inner))
+        for value in equation.params.values():  # JAX's own way to those within is not in all of its versions
+            for held in value if isinstance(value, tuple) else (value,):
+                inner: Any = getattr(held, "jaxpr", held)
+                if hasattr(inner, "eqns"):
+                    yield from primitives_of(inner)

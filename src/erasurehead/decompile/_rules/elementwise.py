@@ -246,8 +246,10 @@ def _pow(scope: Scope, statement: Statement) -> Expr:
 @both("integer_pow")
 def _integer_pow(scope: Scope, statement: Statement) -> Expr:
     (x,), power = statement.inputs, int(statement.params["y"])
+    if power == 1:  # which JAX before 0.10 leaves
+        return scope.operand(x)
     in_jax = scope.backend is JAX
-    if (isinstance(x, Variable) and x.type.kind == "f" and power not in (0, 1)) if in_jax else power == 2:
+    if (isinstance(x, Variable) and x.type.kind == "f" and power != 0) if in_jax else power == 2:
         return infix(scope.operand(x), "**", Expr(str(power)))
     return call("lax.integer_pow" if in_jax else scope.helper("integer_power"), scope.operand(x), str(power))
 
