@@ -71,7 +71,7 @@ def rule_of(op: str, equation: Any) -> dict[str, Any]:
     core: Any = importlib.import_module("jax.extend.core")
     parameters = [core.Var(atom.aval) for atom in equation.invars]
     alone = equation.replace(invars=parameters)
-    info = core.DebugInfo("jit", "rule", None, None)
+    info: Any = type(jax.make_jaxpr(lambda: None)().jaxpr.debug_info)("jit", "rule", None, None)
     jaxpr = core.Jaxpr((), parameters, equation.outvars, [alone], debug_info=info)
     function: Any = core.jaxpr_as_fun(core.ClosedJaxpr(jaxpr, ()))
 
