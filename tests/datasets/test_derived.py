@@ -89,6 +89,8 @@ def test_times_have_hours_and_what_is_no_date_is_refused_later(tmp_path: Path) -
         ("31/12/24", False),  # of which year?
         ("31/13/2024", False),
         ("31.12-2024", False),
+        ("20240229T093000", True),
+        ("20240230T093000", False),
         ("20240229", False),
         ("2024", False),
     ],

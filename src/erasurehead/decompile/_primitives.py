@@ -10,8 +10,9 @@ def primitives_of(jaxpr: Any) -> Iterator[str]:
     """Yield the names of all primitives in a jaxpr and in those within it."""
     for equation in jaxpr.eqns:
         yield str(equation.primitive.name)
-        for value in equation.params.values():  # JAX's own way to those within is not in all of its versions
-            for held in value if isinstance(value, tuple) else (value,):
-                inner: Any = getattr(held, "jaxpr", held)
+        values: list[Any] = [*equation.params.values()]  # JAX's own way to those within is not in all of its versions
+        for value in values:
+            held: Any = value if isinstance(value, tuple) else (value,)
+            for inner in (getattr(one, "jaxpr", one) for one in held):
                 if hasattr(inner, "eqns"):
                     yield from primitives_of(inner)

@@ -31,6 +31,7 @@ BUCKETS = 4096
 _DATE = re.compile(
     r"(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})([T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
 )
+_COMPACT = re.compile(r"\d{8}T\d{6}")
 _YEAR_FIRST = "year-first"
 _WORD = re.compile(r"\w\w+")
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -292,6 +293,8 @@ def _category(moment: datetime, kind: Kind) -> str:
 
 def _moments(text: str) -> dict[str, datetime]:
     """Return the moments that a text may stand for, by what it would begin with; none if it is no date."""
+    if _COMPACT.fullmatch(text):
+        text = f"{text[:4]}-{text[4:6]}-{text[6:11]}:{text[11:13]}:{text[13:]}"
     if (match := _DATE.fullmatch(text)) is None:
         return {}
     first, _, middle, last, clock = match.groups("")
