@@ -70,13 +70,23 @@ class Command(TyperCommand):
             name, value = _as_given(parameter, typed, ctx)
             raise InvalidArgument(name, _rule(error.message), value) from None
         except Exception as error:  # raised by typer, which may include a copy of click, or by click
-            unknown = getattr(error, "option_name", None) == "--target"
-            if unknown and any("--label" in parameter.opts for parameter in self.params):
-                reason = "There is no option --target here: it is the METRIC=VALUE of train, compare and plan."
-                raise InvalidArgument(
-                    "--target", "must be left out", sentence=f"{reason} The column to predict is --label."
-                ) from None
+            unknown = str(getattr(error, "option_name", ""))
+            if sentence := self._elsewhere(unknown, ctx.command_path):
+                raise InvalidArgument(unknown, "must be left out", sentence=sentence) from None
             raise
+
+    def _elsewhere(self, option: str, command: str) -> str:
+        """Return what to type in place of an option that does not exist; empty if nobody can tell."""
+        arguments = [str(parameter.metavar) for parameter in self.params if _placed(parameter)]
+        if option == "--target" and any("--label" in parameter.opts for parameter in self.params):
+            reason = "There is no option --target here: it is the METRIC=VALUE of train, compare and plan."
+            return f"{reason} The column to predict is --label."
+        if any(_placed(parameter) and option == f"--{parameter.name}" for parameter in self.params):
+            return f"There is no option {option} here: type {command} {' '.join(arguments)}."
+        if any("KEY=VALUE" in argument for argument in arguments):
+            return f"There is no option {option} here: parameters are typed as KEY=VALUE, such as n_workers=30."
+        printed = f"There is no option {option} here: to have a file of what is printed, type {command} ... > FILE."
+        return printed if option == "--out" else ""
 
     common: Mapping[str, str] = {}
     """The options that `--help` shows, each with a text that is shorter than its own, or an empty one; the others are

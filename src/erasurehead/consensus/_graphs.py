@@ -16,7 +16,7 @@ from erasurehead._internal.arrays import Array
 from erasurehead._internal.factors import singular_values
 from erasurehead._internal.text_parser import read
 from erasurehead.codes._random_graphs import random_regular_edges
-from erasurehead.errors import InvalidArgument, check_count, invalid, listed, real
+from erasurehead.errors import UNSAID, InvalidArgument, check_count, invalid, listed, real
 
 _MAX_DRAWS = 200
 """Number of draws of a random graph, none of which is connected, before an error is raised."""
@@ -73,8 +73,8 @@ class Graph:
             alone = min(parts, key=len)
             raise invalid(
                 f"the graph {self.name}",
-                "must be connected",
-                f"in {len(parts)} parts, with no way from peers {listed(alone)} to the others",
+                f"must be connected, but is in {len(parts)} parts: no way leads from peers {listed(alone)} to others",
+                UNSAID,
                 "add an edge between the parts",
             )
 
@@ -329,8 +329,8 @@ def _connected(name: str, n_peers: int, seed: int, draw: Callable[[Random], Sequ
             return Graph(n_peers, links, name)
     raise invalid(
         "the graph",
-        "must be connected",
-        f"{name} of {n_peers} peers, disconnected in each of {_MAX_DRAWS} draws",
+        f"must be connected, but {name} of {n_peers} peers was not in any of {_MAX_DRAWS} draws",
+        UNSAID,
         "take more edges",
     )
 

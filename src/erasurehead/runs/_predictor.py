@@ -254,7 +254,10 @@ class TrainedModel:
         if encoded.y is None:
             name = self.encoding.target.name
             place = f"in {os.fspath(source)} " if isinstance(source, str | os.PathLike) else ""
-            raise DataError(f"There are no labels{f' {name!r}' if name else ''} {place}to evaluate the model on.")
+            named = f" {name!r}" if name else ""
+            raise DataError(
+                f"There are no labels{named} {place}to evaluate the model on; erasurehead predict needs none."
+            )
         labels_are_signs = self.encoding.target.task == "logistic" and self.model.sample_loss.name == SoftmaxLoss.name
         y = (encoded.y > 0).astype(np.int64) if labels_are_signs else encoded.y
         metrics, classes = self.model.evaluate(encoded.X, y), self._classes

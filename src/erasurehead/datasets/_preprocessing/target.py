@@ -211,7 +211,12 @@ def fit_target(column: Column, name: str, task: Task | None, place: Callable[[in
     check_all_there(column, name, place)
     if task == "least_squares":
         target = Target(name, "least_squares")
-        target.apply(column, place)
+        try:
+            target.apply(column, place)
+        except DataError as error:
+            raise DataError(
+                f"{str(error)[:-1]}; leave the loss out (task, --loss) if it names classes{other}."
+            ) from None
         return target
     if isinstance(column, TextColumn) and task is None:
         numbers = column.numbers()

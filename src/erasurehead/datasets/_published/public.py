@@ -91,7 +91,10 @@ def load(
         return follow(recipe, read_recipe(recipe, place.file), str(place.file), notes)
     looked = f"looked for {' or '.join((*recipe.files, *recipe.parts))} (also .gz, .bz2) in {', '.join(place.looked)}"
     if path is not None:
-        raise DataError(f"There is no {name} data: {looked}, also in a subfolder {name}.")
+        raise DataError(
+            f"There is no {name} data: {looked}, also in a subfolder {name}; name another folder, or take synthetic "
+            "data of its shape (--synthetic always)."
+        )
     try:
         if fetch is None:
             raise DataError("the network may not be used")
