@@ -210,14 +210,7 @@ def fit_target(column: Column, name: str, task: Task | None, place: Callable[[in
     label, other = f"the {_label(name)}", _OTHER if name else ""
     check_all_there(column, name, place)
     if task == "least_squares":
-        target = Target(name, "least_squares")
-        try:
-            target.apply(column, place)
-        except DataError as error:
-            raise DataError(
-                f"{str(error)[:-1]}; leave the loss out (task, --loss) if it names classes{other}."
-            ) from None
-        return target
+        return quantity(column, name, place)
     if isinstance(column, TextColumn) and task is None:
         numbers = column.numbers()
         if np.isfinite(numbers).all() and len(np.unique(numbers)) > MOST_CLASSES:
@@ -247,6 +240,26 @@ def fit_target(column: Column, name: str, task: Task | None, place: Callable[[in
             f" ({shown}{', ...' * (classes.size > 6)}); use softmax, or least_squares for quantities."
         )
     return Target(name, task, classes)
+
+
+def quantity(column: Column, name: str, place: Callable[[int], str]) -> Target:
+    """Return a target of least squares, because that was asked for.
+
+    Arguments:
+        column: the raw labels.
+        name: the column's name, may be empty.
+        place: returns where a row is in the file, for messages.
+
+    Raises:
+        DataError: if a label is missing or not a number.
+    """
+    target = Target(name, "least_squares")
+    try:
+        target.apply(column, place)
+    except DataError as error:
+        instead = f"; leave the loss out (task, --loss) if it names classes{_OTHER if name else ''}"
+        raise DataError(f"{str(error)[:-1]}{instead}.") from None
+    return target
 
 
 def check_all_there(column: Column, name: str, place: Callable[[int], str]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from erasurehead.datasets._encoded import Task
 from erasurehead.datasets._preprocessing.feature_fit import DistinctValues
-from erasurehead.datasets._preprocessing.target import MOST_CLASSES, Target, check_all_there, fit_target
+from erasurehead.datasets._preprocessing.target import MOST_CLASSES, Target, check_all_there, fit_target, quantity
 from erasurehead.datasets._preprocessing.vocabulary import Codes
 from erasurehead.datasets._readers.table import Column, NumberColumn, TextColumn
 
@@ -39,7 +39,7 @@ class LabelValues:
         """
         check_all_there(column, self._name, place)
         if self._task == "least_squares":
-            Target(self._name, self._task).apply(column, place)
+            quantity(column, self._name, place)
         self._first = self._first or place
         n_rows = len(column.missing())
         for start in range(0, n_rows, _AT_ONCE):
