@@ -70,6 +70,10 @@ def _content(tensor: torch.Tensor) -> str:
     return f" with the checksum {zlib.crc32(data.view(torch.uint8).numpy()) if data.numel() else 0:08x}"
 
 
+def _as_vector(data: bytes) -> Array:
+    return cast("Array", np.frombuffer(data, np.uint8))
+
+
 @final
 class Agreement:
     """Both sides: a rank that asks whether it is like the others, and who gathers, whom it asks.
@@ -104,18 +108,16 @@ class Agreement:
         gathers = self._gathers
         if gathers is not None and self.agreed is None:
             self._theirs, self._length = b"", -1
-            one, other = (int.from_bytes(self._digest[low : low + 8], "little", signed=True) for low in (0, 8))
-            port.send(gathers, Head(Kind.ABOUT, _DIGEST, one=one, other=other))
+            port.send(gathers, Head(Kind.ABOUT, _DIGEST), _as_vector(self._digest))
 
     def on_message(self, port: MemberPort, sender: int, head: Head, vector: Array | None) -> None:
         """Handle a question, or an answer."""
         if head.flag == _DIGEST:
-            theirs = head.one.to_bytes(8, "little", signed=True) + head.other.to_bytes(8, "little", signed=True)
-            same = theirs == self._digest[:16]
+            same = vector is not None and vector.tobytes() == self._digest
             port.send(sender, Head(Kind.ABOUT, _SAME if same else _OTHER, one=len(self._text)))
         elif head.flag == _TELL:
-            piece: Any = np.frombuffer(self._text[head.number * _ROOM : (head.number + 1) * _ROOM], np.uint8)
-            port.send(sender, Head(Kind.ABOUT, _PIECE, number=head.number), piece)
+            piece = self._text[head.number * _ROOM : (head.number + 1) * _ROOM]
+            port.send(sender, Head(Kind.ABOUT, _PIECE, number=head.number), _as_vector(piece))
         elif sender == self._gathers and self.agreed is None:
             self._hear(port, sender, head, vector)
 

@@ -6,10 +6,13 @@ at its end. No input or output, no clock and no PyTorch, as in `_member`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import final
+from itertools import chain
+from typing import cast, final
 
+import numpy as np
+
+from erasurehead._internal.arrays import Array
 from erasurehead._internal.shares import parts
 from erasurehead.delays._speeds import Speeds
 from erasurehead.torch._message_heads import Head, Kind
@@ -19,12 +22,7 @@ Piece = tuple[int, int]
 """Where a piece of the epoch's order begins and ends."""
 
 _GIVEN_BACK, _MEASURED, _WHERE = 1, 2, 3  # what a question's flag says, if it does not ask for so many samples
-_POSITION, _MISSING, _THAT_IS_ALL, _ANOTHER_TOTAL = (
-    1,
-    2,
-    3,
-    4,
-)  # what an answer's flag says, if it is not a piece of one's own
+_ANOTHER_TOTAL = 1  # what an answer's flag says, if it is not a piece of one's own, nor all positions in a vector
 
 
 @final
@@ -109,7 +107,6 @@ class Handouts:
         self.stocks: dict[int, Stock] = {}
         self.handed: dict[int, Piece] = {}
         self.positions: dict[int, Stock] | None = None
-        self._said: dict[int, Stock] = {}  # of the positions, so far
         self._asked: dict[int, Head] = {}  # questions that are not answered
         self._unused: dict[int, int] = {}  # by number of the question: data sets of what this rank has not trained on
         self._questions = 0
@@ -146,7 +143,7 @@ class Handouts:
     def where(self, port: MemberPort | None) -> None:
         """Ask for all that was handed out and trained on."""
         self._questions += 1
-        self.positions, self._said = None, {}
+        self.positions = None
         oldest = min(self._unused, default=self._questions)
         head = Head(Kind.ASK, _WHERE, number=self._questions, other=oldest)
         self._asked[self._questions] = head
@@ -164,14 +161,13 @@ class Handouts:
 
     # What happens
 
-    def on_message(self, port: MemberPort, sender: int, head: Head) -> None:
+    def on_message(self, port: MemberPort, sender: int, head: Head, vector: Array | None = None) -> None:
         """Handle a question, or an answer."""
         if head.kind is Kind.HAND:
-            self._hear(head)
+            self._hear(head, vector)
             port.wake_script()
-        elif self.gathers == self.rank:
-            for answer in self._answers(sender, head):
-                port.send(sender, answer)
+        elif self.gathers == self.rank and (answer := self._answer(sender, head)) is not None:
+            port.send(sender, *answer)
 
     def again(self, port: MemberPort) -> None:
         """Ask again what was not answered, as that may have been lost: it is answered as it would have been."""
@@ -186,7 +182,7 @@ class Handouts:
                 for rank in stock.out.keys() - members:
                     stock.give_back(rank)
         if gathers != self.gathers:
-            self.gathers, self._said = gathers, {}
+            self.gathers = gathers
             if port is not None:
                 self.again(port)
 
@@ -202,45 +198,36 @@ class Handouts:
 
     def _say(self, port: MemberPort | None, head: Head) -> None:
         if self.gathers == self.rank:
-            for answer in self._answers(self.rank, head):
-                self._hear(answer)
+            if (answer := self._answer(self.rank, head)) is not None:
+                self._hear(*answer)
         elif port is not None and self.gathers is not None:
             port.send(self.gathers, head)
 
-    def _hear(self, head: Head) -> None:
-        if head.number not in self._asked:  # it was answered before, or nobody wants to know any more
+    def _hear(self, head: Head, vector: Array | None) -> None:
+        if self._asked.pop(head.number, None) is None:  # it was answered before, or nobody wants to know any more
             return
-        if head.flag == _POSITION:
-            self._said[head.steps] = Stock(head.version, head.one)
-        elif head.flag == _MISSING and head.steps in self._said:
-            self._said[head.steps].back.append((head.one, head.other))
-        elif head.flag == _THAT_IS_ALL:
-            del self._asked[head.number]
-            self.positions, self._said = self._said, {}
+        if vector is not None:
+            self.positions = {}
+            numbers = [int(number) for number in vector[1:]]
+            while numbers:
+                number, epoch, position, end, *numbers = numbers
+                self.positions[number] = Stock(epoch, position, list(zip(*[iter(numbers[:end])] * 2, strict=True)))
+                del numbers[:end]
         elif head.flag == _ANOTHER_TOTAL:
-            del self._asked[head.number]
             self.handed[head.number] = -1, head.one
-        elif not head.flag:
-            del self._asked[head.number]
+        else:
             key = head.steps, head.version
             self._seen = {key: max(self._seen.get(key, 0), head.other)}
             self.handed[head.number] = head.one, head.other
 
-    def _answers(self, rank: int, head: Head) -> Iterator[Head]:
-        if head.flag != _WHERE:
-            answer = self._answer(rank, head)
-            if answer is not None:
-                yield answer
-            return
-        for number, stock in self.stocks.items():
-            stock.trained(rank, head.other)
-            told = Head(Kind.HAND, _POSITION, 0, stock.epoch, head.number, number, one=stock.position)
-            yield told
-            for begin, end in stock.missing:
-                yield told._replace(flag=_MISSING, one=begin, other=end)
-        yield Head(Kind.HAND, _THAT_IS_ALL, number=head.number)
-
-    def _answer(self, rank: int, head: Head) -> Head | None:
+    def _answer(self, rank: int, head: Head) -> tuple[Head, Array | None] | None:
+        if head.flag == _WHERE:
+            told = [len(self.stocks)]
+            for number, stock in self.stocks.items():
+                stock.trained(rank, head.other)
+                missing = [*chain(*stock.missing)]
+                told += [number, stock.epoch, stock.position, len(missing), *missing]
+            return Head(Kind.HAND, number=head.number), cast("Array", np.array(told, np.int64))
         stock = self.stocks.setdefault(head.steps, Stock())
         stock.trained(rank, head.other)
         if head.flag == _GIVEN_BACK:
@@ -252,7 +239,7 @@ class Handouts:
             joined = rank >= self._speeds.n_workers  # later, by a number beyond those that the team began with
             count = count // head.term if joined else int(parts(count, self._speeds.shares, least=1)[rank])
         if stock.epoch == head.version and stock.total not in (-1, head.one):
-            return Head(Kind.HAND, _ANOTHER_TOTAL, number=head.number, one=stock.total)
+            return Head(Kind.HAND, _ANOTHER_TOTAL, number=head.number, one=stock.total), None
         since = int(head.seconds)  # who gathered before may have handed out more than is known here
         begin, end = stock.take(rank, head.number, head.version, head.one, max(count, 1), since)
-        return Head(Kind.HAND, 0, 0, head.version, head.number, head.steps, one=begin, other=end)
+        return Head(Kind.HAND, 0, 0, head.version, head.number, head.steps, one=begin, other=end), None

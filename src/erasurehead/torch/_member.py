@@ -281,7 +281,7 @@ class Member:
         known = self.membership.view.members
         match head.kind:
             case Kind.ASK | Kind.HAND:
-                self.handouts.on_message(self.port, sender, head)
+                self.handouts.on_message(self.port, sender, head, vector)
             case Kind.ABOUT:
                 if self.agreement is not None:
                     self.agreement.on_message(self.port, sender, head, vector)

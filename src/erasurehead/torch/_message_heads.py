@@ -53,10 +53,11 @@ class Kind(IntEnum):
     first question whose samples I still have."""
     HAND = 21
     """These are: from one up to other, in the order of the epoch; version, number and steps as in the question; flag: 1
-    if all up to one were handed out, 2 if those from one up to other were not trained on, 3 if that is all, 4 if
-    others have an epoch of one samples."""
+    if others have an epoch of one samples; with a vector, all that was handed out: how many data sets there are, and
+    of each its number, the epoch, up to where, how many numbers follow, and these: where what was not trained on begins
+    and ends."""
     ABOUT = 22
-    """What all ranks must have in common; flag: 0 if one and other are its digest, 1 if they are here, too, 2 if here
+    """What all ranks must have in common; flag: 0 if the vector is its digest, 1 if they are here, too, 2 if here
     it is another one, of so many bytes as one says, 3 if I want to know a piece of that, 4 if this is it: the vector;
     number: of the piece."""
 
