@@ -16,7 +16,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
-from types import TracebackType
 from typing import Any, final
 
 import numpy as np
@@ -38,6 +37,11 @@ _LONGEST = 60.0  # seconds for which the thread sleeps, at most
 _LEAST = 8 * MOST_RANKS  # bytes of a vector that says who belongs
 _YIELD = 2e-5  # seconds until the thread looks again whether the script has had its turn
 _YIELDS = 50
+
+
+def _last_error() -> Any:
+    """Return the error by which the script has ended, if it has: exit functions are not told."""
+    return getattr(sys, "last_value", None)
 
 
 @final
@@ -64,7 +68,7 @@ class ProcessPlace(RankPlace, MemberPort):
         self._error: BaseException | None = None
         self._ending = False
         self._at_end: list[Callable[[], object]] = []
-        self._failed = _Failures()
+        self._failed = _last_error()
         self._thread = threading.Thread(target=self._run, name=f"erasurehead rank {self.rank}", daemon=True)
         self._thread.start()
         atexit.register(self._end)
@@ -210,7 +214,7 @@ class ProcessPlace(RankPlace, MemberPort):
         """Leave the team as the script ends, or fall out of it if it ends by an error."""
         if os.getpid() != self._pid or self._ending:
             return
-        if self._failed.error is None and self._error is None:
+        if self._failed is _last_error() and self._error is None:
             for call in self._at_end:
                 call()
         self.close()
@@ -228,22 +232,3 @@ class ProcessPlace(RankPlace, MemberPort):
             self._thread.join(_GLANCE)
         with self._lock:
             self._endpoint.close()
-        self._failed.close()
-
-
-class _Failures:
-    """Notes whether the script ends by an error: exit functions are not told."""
-
-    def __init__(self) -> None:
-        self.error: BaseException | None = None
-        self._before = sys.excepthook
-        sys.excepthook = self._note
-
-    def _note(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> Any:
-        self.error = error
-        return self._before(kind, error, trace)
-
-    def close(self) -> None:
-        """Put back what was there before."""
-        if sys.excepthook == self._note:
-            sys.excepthook = self._before

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Collection
 from typing import Any
 
@@ -19,6 +20,9 @@ VERSION = 1
 
 MOST_HEAD = 1 << 15
 """Bytes of a head, at most."""
+
+UNREAD = 2
+"""Vectors that a reader has not read, and as many that wait for it."""
 
 MOST_RANKS = 1 << 12
 """Ranks of a team, at most."""
@@ -91,6 +95,13 @@ def vector_type(number: int) -> np.dtype[Any]:
     if number >= len(_DTYPES):
         raise Nonsense(f"there is no type of elements number {number}")
     return _DTYPES[number]
+
+
+def leave_oldest_out(waiting: deque[Any], begun: int = 0) -> None:
+    """Of two messages with vectors that wait behind those that were begun, leave the older out: another one comes."""
+    places = [place for place, other in enumerate(waiting) if place >= begun and other.vector is not None]
+    if len(places) >= UNREAD:
+        del waiting[places[0]]
 
 
 class Nonsense(Exception):

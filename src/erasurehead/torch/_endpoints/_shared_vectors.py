@@ -26,7 +26,6 @@ _KEPT = 4  # vectors of one sender that a reader may keep
 _TOLD = struct.Struct(f"{1 + _KEPT}q")
 """What a reader tells a sender: how many of its vectors it is through with, and the numbers of those that it keeps."""
 
-_NOTHING = (0,) * (1 + _KEPT)
 _SEALS = (1033, 1034)  # of Linux: add, get
 _SHRINK = 2
 
@@ -149,7 +148,7 @@ class TheirVectors:
 
     def told(self, rank: int) -> tuple[int, ...]:
         """Return how many vectors of a rank this one is through with, and which it keeps, counted from 1."""
-        return _TOLD.unpack_from(self._told, _TOLD.size * rank) if self._told else _NOTHING
+        return _TOLD.unpack_from(self._told, _TOLD.size * rank) if self._told else (0,)
 
     def vector(self, dtype: int, offset: int, length: int, most: int) -> Array:
         """Return a view of a vector."""

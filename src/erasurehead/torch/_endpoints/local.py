@@ -37,10 +37,12 @@ from erasurehead.errors import EngineError
 from erasurehead.torch._endpoints._base import (
     MOST_HEAD,
     MOST_RANKS,
+    UNREAD,
     VERSION,
     Nonsense,
     RankEndpoint,
     forget_in_forked,
+    leave_oldest_out,
     number_of,
 )
 from erasurehead.torch._endpoints._shared_vectors import OwnVectors, TheirVectors, VectorsRead
@@ -63,7 +65,6 @@ _AT_ONCE = 256  # messages of one rank, before others are heard
 _WAITING = 1 << 12  # connections that wait to be let in
 _RETRY = 0.02  # seconds until what could not be reached is tried again
 _GLANCE = 0.002  # seconds until it is seen that a reader is through
-_UNREAD = 2  # vectors that a reader has not read, and as many that wait for it
 _CREDENTIALS = struct.Struct("3i")
 
 
@@ -249,7 +250,8 @@ class LocalEndpoint(RankEndpoint):
                 if not waiting and self._ready(rank):
                     waiting.append(self._written(rank, head, vector))
                 else:
-                    _keep(waiting, _Waiting(head, None, vector))
+                    leave_oldest_out(waiting)
+                    waiting.append(_Waiting(head, None, vector))
         for rank in ranks:
             self._flush(rank, self._outlet(rank))
 
@@ -272,12 +274,11 @@ class LocalEndpoint(RankEndpoint):
 
     def _ready(self, rank: int) -> bool:
         """Whether a rank is through with most of what it was sent, so that it may be sent more."""
-        return self._outlet(rank).vectors - self._told(rank)[0] < _UNREAD
+        return self._outlet(rank).vectors - self._told(rank)[0] < UNREAD
 
     def _told(self, rank: int) -> tuple[int, ...]:
         """Return how many of our vectors a rank is through with, and which it keeps."""
-        inlet = self._inlets.get(rank)
-        return (0,) if inlet is None else inlet.vectors.told(self.rank)
+        return self._inlets[rank].vectors.told(self.rank) if rank in self._inlets else (0,)
 
     def _written(self, rank: int, head: bytes, vector: Array) -> _Waiting:
         """Return a message with a vector that a rank is to read."""
@@ -555,14 +556,6 @@ class LocalEndpoint(RankEndpoint):
         if self._places is not None:
             os.close(self._places.fd)
             self._places = None
-
-
-def _keep(waiting: deque[_Waiting], message: _Waiting) -> None:
-    """Have a message with a vector wait; of more than two, the oldest is left out."""
-    places = [place for place, other in enumerate(waiting) if other.vector is not None]
-    if len(places) >= _UNREAD:
-        del waiting[places[0]]
-    waiting.append(message)
 
 
 def _give(connection: socket.socket, what: int, fd: int) -> None:

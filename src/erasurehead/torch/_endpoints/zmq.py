@@ -30,10 +30,12 @@ from erasurehead.errors import EngineError, MissingExtra, invalid
 from erasurehead.torch._endpoints._base import (
     MOST_HEAD,
     MOST_RANKS,
+    UNREAD,
     VERSION,
     Nonsense,
     RankEndpoint,
     forget_in_forked,
+    leave_oldest_out,
     number_of,
     vector_type,
 )
@@ -65,7 +67,6 @@ PIECE = 1 << 17
 """Bytes of a vector that are sent at once."""
 
 _MOST_FRAME = PIECE + 1024
-_UNREAD = 2  # vectors that a rank has not read, and as many that wait for it
 _KEPT = 1 << 10  # messages that are kept for a rank that is cut off; who comes back after more has missed some
 _WATER = 16  # pieces that ZeroMQ holds for a connection on each side
 _DEAD = 10_000  # milliseconds without an answer after which a connection is made anew: TCP alone would wait for minutes
@@ -97,10 +98,7 @@ class _Outlet:
     def add(self, message: _Sent) -> None:
         """Keep a message; of more than two vectors that have not begun to go out, the oldest is left out."""
         if message.vector is not None:
-            begun = self.next - self.first + (self.offset >= 0)
-            places = [place for place, sent in enumerate(self.kept) if place >= begun and sent.vector is not None]
-            if len(places) >= _UNREAD:
-                del self.kept[places[0]]
+            leave_oldest_out(self.kept, self.next - self.first + (self.offset >= 0))
         if len(self.kept) < _KEPT:
             self.kept.append(message)
 
@@ -122,7 +120,7 @@ class _Outlet:
             return False
         if self.offset >= 0 or self.kept[self.next - self.first].vector is None:
             return True
-        return sum(self.kept[place].vector is not None for place in range(self.next - self.first)) < _UNREAD
+        return sum(self.kept[place].vector is not None for place in range(self.next - self.first)) < UNREAD
 
 
 class _Inlet:
