@@ -18,8 +18,10 @@ import pytest
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import ErasureHeadError
 from erasurehead.torch._endpoints.local import LocalEndpoint
+from erasurehead.torch._member import Member
 from erasurehead.torch._message_heads import Head, Kind
 from erasurehead.torch._runtime import ProcessPlace
+from erasurehead.torch._ways._busy import Busy
 
 from ..bounded import PATIENCE, PROMPT
 
@@ -104,6 +106,49 @@ def test_who_ends_is_lost_certainly_and_once() -> None:
     time.sleep(0.05)
     first.close()
     assert here.lost == [frozenset({1})]
+
+
+def test_changes_and_models_are_read_where_they_were_computed() -> None:
+    n, running = 1_000, places(3)[0]
+    members: list[Member] = []
+    try:
+        for place in running:
+            model = np.zeros(n + 1, np.float32)
+            place.expect(model.nbytes)
+            with place.held():
+                member = Member(place.port(), Busy(model), model, frozenset(range(3)), lambda _: None)
+                place.begin(member)
+            members.append(member)
+        for place, member in zip(running, members, strict=True):
+            place.wait(lambda: member.newest[1] >= 0, "the first model")  # noqa: B023
+        for step in range(1, 21):
+            for place, member in zip(running, members, strict=True):
+                with place.held():
+                    change = place.room(n, np.dtype(np.float32))
+                    change[:] = place.rank
+                    member.offer(change, 1, 1.0, 1.0)
+            for place, member in zip(running, members, strict=True):
+                place.wait(lambda: member.newest[1] >= step, "the next model")  # noqa: B023
+        way = members[0].way
+        assert isinstance(way, Busy)
+        for place, member in zip(running[1:], members[1:], strict=True):
+            newest = member.latest().vector
+            assert newest[0] == newest[n - 1] == 20.0
+            assert not newest.flags.owndata
+            with place.held():
+                change = place.room(n, np.dtype(np.float32))
+                member.offer(change, 1, 1.0, 1.0)
+        running[0].wait(lambda: len(way._came) == 2, "two changes")
+        assert not any(change.flags.owndata for change in way._came)
+        with running[0].held():
+            ours = running[0]._endpoint
+            assert isinstance(ours, LocalEndpoint)
+            assert ours._places is not None
+            assert ours._places.offset(members[0].latest().vector) >= 0
+            assert os.fstat(ours._places.fd).st_size // ours._places.stride <= 6
+    finally:
+        for place in running:
+            place.close()
 
 
 def test_the_script_has_its_turn_while_messages_pour_in() -> None:
