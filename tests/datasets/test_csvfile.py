@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from erasurehead.datasets._readers import csv as csvfile
-from erasurehead.datasets._readers.csv import Kind, csv_blocks, read_csv
+from erasurehead.datasets._readers.csv import Kind, Mixed, csv_blocks, read_csv
 from erasurehead.datasets._readers.layouts import TableLayout, look
 from erasurehead.datasets._readers.table import Table, TextColumn
 from erasurehead.errors import DataError
@@ -25,7 +25,12 @@ def _file(folder: Path, text: str, name: str = "data.csv") -> Path:
 
 
 def _read(path: Path, kinds: dict[str, Kind] | Kind = "auto") -> Table:
-    return read_csv(path, look(path), (lambda name: kinds) if isinstance(kinds, str) else kinds.get)
+    layout = look(path)
+    each = dict.fromkeys(layout.names, kinds) if isinstance(kinds, str) else kinds
+    try:
+        return read_csv(path, layout, each.get)
+    except Mixed as mixed:  # as a source of rows does
+        return read_csv(path, layout, {**each, **dict.fromkeys(mixed.names, "text")}.get)
 
 
 def _texts(table: Table, name: str) -> list[str | None]:

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from erasurehead import delays, engines, optimizers, problems, schemes, train
+from erasurehead.cli._proposals import proposed
 from erasurehead.datasets import read
 from erasurehead.datasets._sharded import ShardFolder, in_place
-from erasurehead.errors import DataError
+from erasurehead.errors import DataError, UndeclaredText
 from erasurehead.problems import ShardedProblem
 from erasurehead.runs import Experiment
 
@@ -96,6 +97,14 @@ def test_a_run_says_where_its_rows_are_and_goes_on_to_the_bit(events: Path, tmp_
     tables["run"] |= {"steps": 8, "out": str(tmp_path / "whole")}
     whole = Experiment.from_config(tables).run()
     assert again.x.tobytes() == whole.x.tobytes()
+
+
+def test_texts_are_refused_and_a_command_that_takes_them_is_proposed(events: Path) -> None:
+    with pytest.raises(UndeclaredText, match="row 0, column 'town'"):
+        in_place(events, "bought")
+    words = ["--data", str(events), "--label", "bought"]
+    tables = {"data": {"source": str(events), "target": "bought"}}
+    assert proposed("train", words, tables) == f"erasurehead train --data {events} --label bought --categorical"
 
 
 def test_what_is_not_what_the_encoding_was_fitted_to_is_refused(events: Path) -> None:

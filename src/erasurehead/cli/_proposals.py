@@ -29,7 +29,8 @@ def proposed(command: str, words: Sequence[str], tables: Mapping[str, Any]) -> s
         words: what was typed behind it.
         tables: the options of it, as tables of a run file.
     """
-    if Path(tables["data"]["source"]).stat().st_size > _LARGE:
+    place = Path(tables["data"]["source"])
+    if place.is_dir() or place.stat().st_size > _LARGE:
         return shlex.join(["erasurehead", command, *words, "--categorical"])
     from erasurehead.errors import ErasureHeadError
     from erasurehead.runs import build_config

@@ -120,9 +120,10 @@ class Choice:
             name for name in self.read if name != self.label and (columns.is_named(name) or name in columns.made)
         )
 
-    def notes(self, drop: Sequence[str]) -> tuple[str, ...]:
-        """Return notes about columns that are left out without being asked for."""
-        others = [name for name in self.left_out if name not in drop]
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes about columns that are left out without being asked for."""
+        others = [name for name in self.left_out if name not in self.columns.drop]
         index = [name for name in others if name in index_columns(self.names)]
         nameless = [name for name in others if name not in index]
         notes = [f"left out as an index: {', '.join(map(repr, index))}"] if index else []

@@ -244,20 +244,15 @@ def read_csv(path: Path, layout: TableLayout, kind: Callable[[str], Kind | None]
         kind: returns how to read a column, by its name; None leaves the column out.
 
     Raises:
+        Mixed: as for `csv_blocks`.
         DataError: if a line has more or fewer fields than there are columns, or a field of a column of numbers
             is neither a finite number nor missing; the message names the line and the column.
     """
-    kinds: dict[str, Kind | None] = {name: kind(name) for name in layout.names}
-    while True:
-        notes = list(layout.notes)
-        try:
-            table = next(csv_blocks(path, layout, kinds.__getitem__, notes=notes, whole=True), None)
-        except Mixed as mixed:
-            kinds |= dict.fromkeys(mixed.names, "text")
-            continue
-        if table is None:
-            raise DataError(f"{path} has no rows of data.")
-        return replace(table, notes=tuple(notes), all_names=layout.names)
+    notes = list(layout.notes)
+    table = next(csv_blocks(path, layout, kind, notes=notes, whole=True), None)
+    if table is None:
+        raise DataError(f"{path} has no rows of data.")
+    return replace(table, notes=tuple(notes), all_names=layout.names)
 
 
 def csv_blocks(

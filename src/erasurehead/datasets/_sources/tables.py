@@ -222,7 +222,7 @@ class TableSource(RowSource[Table]):
             *kinds,
             *typed_notes(typed, target),
             *derived_notes(encoding.derived),
-            *self._choice.notes(self._columns.drop),
+            *self._choice.notes,
             encoding.target.note(task),
             *moved,
         )
