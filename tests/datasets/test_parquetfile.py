@@ -107,5 +107,8 @@ def test_a_folder_of_files_is_one_table_with_the_columns_that_its_folders_are_na
     np.testing.assert_array_equal(X, data.X_train.toarray())
     assert sharded.manifest.origin.bytes == sum(file.stat().st_size for file in folder.rglob("*.parquet"))
     np.testing.assert_array_equal(data.encoding.apply(folder).y, [1.0 if y else -1.0 for y in columns["y"]])
-    with pytest.raises(DataError, match="is a folder; name a file in it"):
-        read(tmp_path / "shards")
+    for other in (tmp_path / "shards", tmp_path / "empty=1", tmp_path):
+        other.mkdir(exist_ok=True)
+        (tmp_path / "whole.parquet").unlink(missing_ok=True)
+        with pytest.raises(DataError, match="is a folder; name a file in it"):
+            read(other)

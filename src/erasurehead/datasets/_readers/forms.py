@@ -88,9 +88,11 @@ def opened(path: str | os.PathLike[str]) -> Path:
 
 
 def is_parquet_folder(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path is that of a folder with Parquet files."""
+    """Return whether a path is that of a folder with Parquet files in it, or in folders called `name=value`."""
     place = Path(path).expanduser()
-    return place.is_dir() and any(place.rglob("*.parquet"))
+    return place.is_dir() and any(
+        one.suffix == ".parquet" or ("=" in one.name and is_parquet_folder(one)) for one in place.iterdir()
+    )
 
 
 def form(path: Path, delimited: bool = False) -> Form:
