@@ -59,10 +59,10 @@ def type_of(aval: Any, backend: str = "jax") -> Type:
     return Type(tuple(int(n) for n in aval.shape), aval.dtype, bool(getattr(aval, "weak_type", False)))
 
 
-def literal(value: Any, dtype: Any = None, weak: bool = False) -> Literal:
-    """Return a number as a literal of a dtype, by default that of numpy."""
+def literal(value: Any, dtype: Any) -> Literal:
+    """Return a number as a literal of a dtype."""
     array = np.asarray(value, dtype)
-    return Literal(array[()], Type((), array.dtype, weak))
+    return Literal(array[()], Type((), array.dtype))
 
 
 class Operands:

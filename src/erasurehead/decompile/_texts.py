@@ -197,9 +197,9 @@ class Names:
 _OPEN, _CLOSE = "([{", ")]}"
 
 
-def _brackets(text: str, start: int = 0) -> Iterator[tuple[int, str, int]]:
+def _brackets(text: str) -> Iterator[tuple[int, str, int]]:
     """Yield each bracket and comma outside of quotes: its position, the character, and the nesting depth after it."""
-    depth, quote, position = 0, "", start
+    depth, quote, position = 0, "", 0
     while position < len(text):
         c = text[position]
         if quote:

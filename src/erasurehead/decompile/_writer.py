@@ -321,13 +321,8 @@ class Scope:
                 inner.setdefault(variable)
         self.materialize([v for v in inner if v in self._pending or v in self._lazy])
 
-    def inner(self, block: Body, indent: int | None = None) -> Scope:
-        """Return the scope of an inner block.
-
-        Arguments:
-            block: the block.
-            indent: its indentation in columns; by default four more than here.
-        """
+    def inner(self, block: Body) -> Scope:
+        """Return the scope of an inner block, indented by four more columns than here."""
         scope = Scope(
             self.backend,
             self.module,
@@ -335,7 +330,7 @@ class Scope:
             self.names,
             self.texts,
             self.uses,
-            self.indent + 4 if indent is None else indent,
+            self.indent + 4,
             self.comments,
             self.unfold,
             self.hook,
