@@ -1,7 +1,7 @@
 """An open folder: its files are opened by name, relative to its descriptor, and no link is followed.
 
-Anyone who can write to a folder can put a link, a pipe or a device where a file should be, or a hard link to a file
-that lies elsewhere. So a file is looked at before it is opened, opened without following links, and looked at again;
+Whoever has made a folder may have put a link, a pipe or a device where a file should be, or a hard link to a file that
+lies elsewhere (docs/assumptions.md says against whom this helps). So a file is looked at once, before it is opened;
 anything but a regular file is refused with an `OSError` that says what it is, and a file that is written in place must
 have no other hard link. A file that is written as a whole replaces whatever had its name.
 """
@@ -164,10 +164,8 @@ class Folder:
             single: whether to refuse a file with another hard link, because it will be changed in place.
         """
         status = self._look(name)
-        if status is not None:
-            self._check(name, status, single)
-
-    def _check(self, name: str, status: os.stat_result, single: bool) -> None:
+        if status is None:
+            return
         kind = _kind(status)
         if kind != "file":
             raise OSError(*_REFUSED[kind], str(self.path / name))
@@ -183,22 +181,13 @@ class Folder:
         return self._opened(name, os.O_RDWR, single=True)
 
     def _opened(self, name: str, flags: int, single: bool) -> int:
-        status, new = self._look(name), False
-        if status is not None:
-            self._check(name, status, single)
-        elif flags & os.O_RDWR:
-            flags, new = flags | os.O_CREAT, True
-        # Non-blocking, in case it has become a pipe since the check.
+        self.check_file(name, single)
+        new = bool(flags & os.O_RDWR) and not self.kind(name)
         with _naming(self.path / name):
-            flags |= os.O_NONBLOCK | _CLOSED
+            flags |= _CLOSED | (os.O_CREAT if new else 0)
             descriptor = os.open(name, flags, FILE_MODES[self.access], dir_fd=self._descriptor)
-        try:
-            self._check(name, os.fstat(descriptor), single)
-            if new:
-                self._grant(descriptor)
-        except BaseException:
-            os.close(descriptor)
-            raise
+        if new:
+            self._grant(descriptor)
         return descriptor
 
     def read(self, name: str, size: int | None = None) -> bytes:
