@@ -112,21 +112,28 @@ def usable_cores() -> int:
     return max(1, int(min([float(allowed), *_quotas()])))
 
 
+def control_groups(*controllers: str) -> Iterator[Path]:
+    """Yield the folder of each control group of this process, from its own to the root, of either version.
+
+    Arguments:
+        controllers: what the controller that is looked for may be called in version 1.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        for line in _OWN_GROUPS.read_text(encoding="utf-8").splitlines():
+            _, named, path = line.split(":", 2)
+            if named and named not in controllers:
+                continue
+            own = PurePosixPath(path.lstrip("/"))
+            for root in map(_CGROUP.__truediv__, controllers if named else ("", "unified")):
+                yield from (root / above for above in (own, *own.parents))
+
+
 def _quotas() -> Iterator[float]:
     """Yield the cores that each control group above this process pays for, in versions 1 and 2 of control groups.
 
     In a container the root is often its own group, whatever `_OWN_GROUPS` calls it: that is read, too.
     """
-    places = {_CGROUP, *(_CGROUP / name for name in _CPU)}
-    with contextlib.suppress(OSError, ValueError):
-        for line in _OWN_GROUPS.read_text(encoding="utf-8").splitlines():
-            _, controllers, path = line.split(":", 2)
-            if controllers and "cpu" not in controllers.split(","):
-                continue
-            own = PurePosixPath(path.lstrip("/"))
-            for root in (_CGROUP / name for name in _CPU) if controllers else (_CGROUP, _CGROUP / "unified"):
-                places |= {root / above for above in (own, *own.parents)}
-    for place in places:
+    for place in {_CGROUP, *(_CGROUP / name for name in _CPU), *control_groups(*_CPU)}:
         with contextlib.suppress(OSError, ValueError):
             quota, period = (place / "cpu.max").read_text(encoding="ascii").split()
             yield int(quota) / int(period)  # "max" is no number, and no limit

@@ -294,6 +294,7 @@ class MPIEngine(OutsideEngine[_Worker], PeerMessaging):
         self._closed = True
         directory = self._opened
         if directory is None:
+            self._let_go()
             return
         directory.wake()
         for worker in list(self._workers):

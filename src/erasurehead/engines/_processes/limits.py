@@ -9,7 +9,8 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-_CGROUPS = Path("/sys/fs/cgroup")
+from erasurehead._internal.resources import control_groups
+
 _SPARE = 2
 """Processes below a limit at which it is taken for reached: some have ended since, and threads count, too."""
 
@@ -56,18 +57,9 @@ def reached(fewer: str) -> str:
 
 def _of_groups() -> Iterator[tuple[Path, int, int]]:
     """Yield each control group around this process that has a limit: its folder, the limit, and how many there are."""
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
-            _, controllers, name = line.split(":", 2)
-            if controllers not in ("", "pids"):
-                continue
-            root = _CGROUPS / controllers if controllers else _CGROUPS
-            place = root / name.lstrip("/")
-            for folder in (place, *place.parents):
-                with contextlib.suppress(OSError, ValueError):  # "max", or no such file
-                    yield folder, int((folder / "pids.max").read_text()), int((folder / "pids.current").read_text())
-                if folder == root:
-                    break
+    for folder in control_groups("pids"):
+        with contextlib.suppress(OSError, ValueError):  # "max", or no such file
+            yield folder, int((folder / "pids.max").read_text()), int((folder / "pids.current").read_text())
 
 
 def _of_user() -> int:
