@@ -45,6 +45,16 @@ def test_a_minimum_that_was_not_reached_is_a_warning_that_says_what_to_do() -> N
     assert said.startswith("the objective has no minimum: the samples tell the classes apart")
 
 
+def test_columns_that_say_nearly_the_same_are_a_warning_and_those_that_say_the_same_are_none() -> None:
+    twins = X + 1e-10 * RNG.standard_normal(X.shape)
+    model = ours.LinearRegression()
+    said = warned(lambda: model.fit(np.c_[X, twins], 1e10 * (twins - X) @ np.ones(5) + TARGETS))
+    assert said.startswith("the minimum was not reached: nearly collinear columns. ")
+    assert model.fit(np.c_[X, X[:, 0]], TARGETS).converged_
+    dummies = np.eye(3)[RNG.integers(3, size=200)]  # they add up to the intercept
+    assert model.fit(np.c_[X, dummies], TARGETS).converged_
+
+
 def test_tol_is_a_share_of_the_gradient_at_zero_also_with_l1_and_a_warm_start() -> None:
     passes: dict[float, list[int]] = {}
     for tol in (1e-2, 1e-6, 0.0):

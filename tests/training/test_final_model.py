@@ -265,3 +265,25 @@ def test_a_run_that_has_truly_risen_is_told_whatever_parts_its_steps_saw(scheme:
     assert run.rise.exact
     assert 60 <= run.rise.step <= 120
     assert run.rise.best + 0.05 < run.rise.last <= run.final.objective * (1.0 + 1e-9)
+
+
+def twins(apart: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return samples of which four columns are others but for a little, which is what there is to be learnt."""
+    rng = np.random.default_rng(4)
+    samples, others = rng.standard_normal((300, 8)), rng.standard_normal((300, 4))
+    return np.c_[samples, samples[:, :4] + apart * others], samples[:, 0] + others[:, 0] + rng.standard_normal(300)
+
+
+@pytest.mark.parametrize("apart", [0.0, 1e-4, 1e-6, 1e-8, 1e-10])
+def test_columns_that_say_nearly_the_same_are_not_taken_for_a_minimum(apart: float) -> None:
+    """It was said to have converged, at twice the loss of the minimum: sums of squares hide what is left."""
+    samples, targets = twins(apart)
+    problem = LeastSquares(samples, targets)
+    optimizer = optimizers.QuasiNewton(problem.initial())
+    run = train(problem, schemes.adaptive(6, load=1), optimizer, VirtualEngine(), 2000, evaluate_every=0)
+    least = problem.objective(np.linalg.lstsq(samples, targets, rcond=1e-13)[0])
+    assert run.ended == "converged"
+    assert run.final is not None
+    assert run.final.collinear == (problem.objective(run.x) > 1.0001 * least)
+    assert run.final.collinear or apart != 1e-10
+    assert (run.final.unseen_gain is None) == (apart >= 1e-4)

@@ -56,6 +56,8 @@ def warn(screen: Screen, experiment: Experiment, done: Run) -> None:
         )
     elif final is not None and final.without_minimum:
         screen.warn(without_minimum(experiment))
+    elif final is not None and (final.collinear or (final.unseen_gain is not None and done.ended != "converged")):
+        screen.warn(nearly_collinear(experiment))
     elif final is not None and done.ended in (None, "steps", "max_seconds"):
         ends_by_itself = experiment.config.optimizer.name == "quasi_newton"
         if ends_by_itself or not converged(final):
@@ -87,6 +89,8 @@ def ended_text(experiment: Experiment, done: Run) -> str:
         return f"ended after {section.max_seconds:g} s of training, and {steps} of {counted('step', section.steps)}"
     if done.ended == "converged" and done.final is not None and done.final.without_minimum:
         return f"ended because hardly anything is left to gain, after {steps} of {counted('step', section.steps)}"
+    if done.ended == "converged" and done.final is not None and done.final.collinear:
+        return f"not converged: nearly collinear columns, after {steps} of {counted('step', section.steps)}"
     if done.ended == "converged":
         return "converged"
     return ""
@@ -166,6 +170,15 @@ def without_minimum(experiment: Experiment) -> str:
         "the objective has no minimum: of some samples the columns tell the class without exception, so that it falls "
         "for ever as their weights grow, and nothing holds these back (l2 is 0). This model is one on that way; "
         f"--l2 {1.0 / experiment.problem.n_samples:.2g} gives the objective a minimum"
+    )
+
+
+def nearly_collinear(experiment: Experiment) -> str:
+    """Return a sentence on columns that say nearly the same, and what would help."""
+    return (
+        "training has not converged: nearly collinear columns. Some say so nearly what others say that rounding hides "
+        "what is in their difference. Leave some of them out (--drop), or hold their weights together: "
+        f"--l2 {1.0 / experiment.problem.n_samples:.2g}"
     )
 
 

@@ -160,6 +160,11 @@ class Optimizer(Resumable, ABC):
         """Whether the optimizer has converged, so that training can end."""
         return False
 
+    @property
+    def unseen(self) -> Array | None:
+        """Directions along which it could not tell how the objective bends, shape (count, n_parameters); or None."""
+        return None
+
     def confirm(self) -> bool:
         """Return whether a gradient that is short beside the first one is the end; by default it always is.
 

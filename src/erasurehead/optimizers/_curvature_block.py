@@ -19,6 +19,7 @@ _FEWEST = 20_000  # numbers that it may take in any case: 160 kB
 _MOST_SIDE = 600  # rows of a matrix: to factorise it takes the coordinator some 10 ms
 _NEAR = 2.0  # entries of a mean sample that must be in the block's columns
 _DAMPING = 1e-13  # of each curvature, at first
+_HIDDEN, _SURELY = 1e-12, 1e-4  # of a column's curvature: less is mostly rounding; a pivot that leaves far more
 _PAIR, _NUMBER = 0.25, 25.0  # work, in that of an entry of a gradient, of a pair of entries, and of a number of all
 _FLAT = 0.01  # of the bound on the curvature, that second derivatives must be in the mean
 _CHANGED = 1.3  # times as much or as little, that the objective bends along a step as the block says
@@ -207,6 +208,21 @@ class CurvatureBlock(Resumable):
                         damping *= 100.0
                 self._matrices.append(matrix)
                 self._factors.append((factor, scale))
+
+    def hidden(self) -> Array | None:
+        """Return the directions along which the objective bends so little that these sums do not tell how much.
+
+        Columns that are nearly collinear make them. Each bends it by less than a millionth of a millionth of what it
+        does along a column, scaled to bend it by one. None if there are none, or not all parameters are in it.
+        """
+        if not (self.coupled and self._factors) or self._factors[0][0].diagonal().min() > _SURELY:
+            return None
+        matrix, scale = self._matrices[0], self._factors[0][1]
+        with one_thread():
+            curvatures, directions = np.linalg.eigh(matrix / np.outer(scale, scale))
+        found = np.zeros((np.count_nonzero(curvatures < _HIDDEN), self._size))
+        found[:, self.places] = directions[:, : len(found)].T / scale
+        return found if len(found) else None
 
     def times(self, vector: Array) -> Array:
         """Return its product with a vector, both shape (n_places,)."""

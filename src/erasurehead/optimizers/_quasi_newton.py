@@ -183,6 +183,10 @@ class QuasiNewton(Optimizer):
     def converged(self) -> bool:
         return self._stuck or self._left.found
 
+    @property
+    def unseen(self) -> Array | None:
+        return self._memory.block.hidden()
+
     def confirm(self) -> bool:
         return self._left.confirm(self._memory.flat)
 

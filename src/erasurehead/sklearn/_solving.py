@@ -183,7 +183,8 @@ class SampleMatrix:
         rows = run.x.reshape(problem.sample_loss.n_outputs, -1)
         coef = rows[:, : self.n_features].copy()
         intercepts = rows[:, -1] - coef @ self._center if self.fit_intercept else np.zeros(len(rows))
-        converged = run.ended == "converged" and not (run.final is not None and run.final.without_minimum)
+        final = run.final
+        converged = run.ended == "converged" and not (final is not None and (final.without_minimum or final.collinear))
         if not converged:
             warnings.warn(_not_converged(run, solver), ConvergenceWarning, stacklevel=4)
         return FittedModel(coef, intercepts, run.steps_taken, converged)
@@ -220,6 +221,11 @@ def _not_converged(run: Run, solver: Solver) -> str:
         return (
             "the objective has no minimum: the samples tell the classes apart, and it falls for ever as coefficients "
             "grow. Give it one by a penalty: a smaller C."
+        )
+    if run.final is not None and run.final.unseen_gain is not None:
+        return (
+            "the minimum was not reached: nearly collinear columns. Some say so nearly what others say that rounding "
+            "hides what is in their difference. Leave some of them out, or penalise."
         )
     left = "" if run.final is None else f": its gradient is still {run.final.gradient_left:.2g} of what it was at first"
     return (

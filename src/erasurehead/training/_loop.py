@@ -20,7 +20,7 @@ from erasurehead.problems import Problem
 from erasurehead.schemes import Scheme
 from erasurehead.training._arguments import as_engine, as_scheme, as_wire, check_kinds, check_parts, check_wire
 from erasurehead.training._callbacks import Callback
-from erasurehead.training._evaluation import Snapshots, lowest, why_worse, with_objective_before_rise
+from erasurehead.training._evaluation import Snapshots, lowest, unseen_gain, why_worse, with_objective_before_rise
 from erasurehead.training._result import FinalModel, Resumption, Run, Status
 from erasurehead.training._rows import ArrivalRow, StepRow
 from erasurehead.training._stepped_run import SteppedRun
@@ -221,6 +221,9 @@ class _Training:
             models = [optimizer.best] if newest else [*models, optimizer.best]
         lost = [self.stepped.oracle.samples[task] for task in rows[-1].lost] if rows else []
         x, final = lowest(self.problem, self.first, models, lost)
+        unseen = optimizer.unseen
+        if final is not None and final.share >= 1.0 and unseen is not None:
+            final = replace(final, unseen_gain=unseen_gain(self.problem, x.astype(unseen.dtype), unseen))
         suspected = None if final is None else run.suspected_rise
         if final is not None and suspected is not None and not suspected[1]:
             final = with_objective_before_rise(final, self.problem, self.snapshots, suspected[0], lost)

@@ -45,6 +45,9 @@ class Evaluation:
     metrics: Mapping[str, float]
 
 
+_LITTLE = 1e-4  # of the objective
+
+
 @dataclass(frozen=True)
 class FinalModel:
     """How good the final model is: computed from the data after the clock has stopped, not estimated.
@@ -62,6 +65,8 @@ class FinalModel:
         without_minimum: whether the objective is known to have no minimum: without a penalty, that of classes which the
             data tell apart falls for ever as the model grows, and the run has ended somewhere on this way. Where False,
             there may be none all the same.
+        unseen_gain: by how much the objective would fall at least along directions that columns which are nearly
+            collinear hide from the optimizer; None if there are none, or it does not know.
         before_rise: where the loss estimates rise from a minimum, but come from different parts of the data: the number
             of steps of a model at that minimum, and its objective over the samples above. None where they do not rise,
             or no model from there was kept.
@@ -75,6 +80,12 @@ class FinalModel:
     column_scales: tuple[float, float] | None = None
     without_minimum: bool = False
     before_rise: tuple[int, float] | None = None
+    unseen_gain: float | None = None
+
+    @property
+    def collinear(self) -> bool:
+        """Whether more than a ten-thousandth of the objective is left to gain, as columns are nearly collinear."""
+        return self.unseen_gain is not None and self.unseen_gain > _LITTLE * abs(self.objective)
 
     @property
     def gradient_left(self) -> float:
