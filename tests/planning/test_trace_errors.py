@@ -36,6 +36,20 @@ def seldom(random: np.random.Generator, rounds: int) -> Array:
     return (0.2 + random.exponential(0.05, (rounds, 12))) * np.where(slow, 10.0, 1.0)
 
 
+def test_bands_hold_groups_that_are_late_together_though_they_never_were_in_the_trace() -> None:
+    """One answer in twenty takes twenty times as long: all three of a group are late in one step of eight hundred."""
+
+    def rounds(seed: int, count: int) -> Array:
+        random = np.random.default_rng(seed)
+        return (0.2 + random.exponential(0.05, (count, 30))) * np.where(random.random((count, 30)) < 0.05, 20.0, 1.0)
+
+    scheme = parse_scheme("exact(load=3)", 30)
+    whole = delays.Bootstrap(rounds(1000, 40_000), block=40_000)
+    true = stop_times(scheme.decoder, scheme.rule, whole, 40_000).mean()
+    found = [forecast("exact(load=3)", 30, delays.Bootstrap(rounds(seed, 200)), steps=1000) for seed in range(20)]
+    assert np.mean([abs(item.seconds_per_step - true) < 1.96 * item.error for item in found]) >= 0.95
+
+
 @pytest.mark.parametrize(("law", "waited"), [(stalls, 12), (stalls, 8), (seldom, 8), (seldom, 12)])
 def test_bands_hold_the_true_mean_nearly_as_often_as_they_say(law: Law, waited: int) -> None:
     scheme = parse_scheme(f"ignore_stragglers(wait_for={waited})" if waited < 12 else "uncoded()", 12)

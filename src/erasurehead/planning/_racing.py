@@ -80,11 +80,13 @@ def race(
             trials[setting] = runs.trial(setting, rounds[-1], _SLOWER * best, forecasts[setting].seconds_per_step)
             best = min(best, took(forecasts[setting], trials[setting]))
     trials |= {item.setting: runs.trial(item.setting, 1, math.inf, item.seconds_per_step) for item in beside}
-    for _ in beside:  # a single lucky run with early steps may have put the wrong setting first
-        first = min(beside, key=lambda item: took(item, trials[item.setting]))
-        if len(trials[first.setting].steps) >= rounds[-1]:
-            break
-        trials[first.setting] = runs.trial(first.setting, rounds[-1], math.inf, first.seconds_per_step)
+    # Runs with early steps differ by half: a few lucky ones put the wrong setting first, and promise too much of it.
+    for often in (*rounds[1:], 2 * rounds[-1]):
+        for _ in beside:
+            first = min(beside, key=lambda item: took(item, trials[item.setting]))
+            if len(trials[first.setting].steps) >= often:
+                break
+            trials[first.setting] = runs.trial(first.setting, often, math.inf, first.seconds_per_step)
     return tuple(
         sorted(trials.values(), key=lambda trial: (took(forecasts[trial.setting], trial), how_far(trial, goal[0])))
     )
