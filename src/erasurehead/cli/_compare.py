@@ -132,7 +132,8 @@ def run(
     if not depths and not stopped:
         rest = "" if alone else "; one core alone may find it: leave out --no-alone"
         screen.say(f"Times to each gap are not known, as the minimum is not known{rest}.")
-    screen.result(outcome.as_dict(), render_table(outcome.rows, outcome.title), *depths, last)
+    pays = [outcome.pays] if outcome.pays else []
+    screen.result(outcome.as_dict(), render_table(outcome.rows, outcome.title), *depths, *pays, last)
     if outcome.interrupted:
         raise typer.Exit(130)
     if outcome.failures:

@@ -36,6 +36,7 @@ class Alone:
         converged: whether the method converged; False if its time was up before.
         objective: objective of the last model; None if it is not known.
         metrics: metrics of the last model on the test rows.
+        objectives: the objective after each pass over the data; empty if passes are not known.
     """
 
     method: str
@@ -44,6 +45,7 @@ class Alone:
     converged: bool
     objective: float | None
     metrics: Mapping[str, float]
+    objectives: tuple[float, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the outcome as plain data."""
@@ -81,7 +83,7 @@ def _solved(experiment: Experiment, target: tuple[str, float] | None, seconds: f
         return
     problem.exact([x])  # loads machine code and data
     stepper = Stepper(optimizer, WholeProblem(problem))
-    spent, to_target = 0.0, None
+    spent, to_target, objectives = 0.0, None, list[float]()
     while not optimizer.converged and spent < seconds:
         begin = time.process_time()
         try:
@@ -91,10 +93,12 @@ def _solved(experiment: Experiment, target: tuple[str, float] | None, seconds: f
         except Diverged:
             break
         spent += time.process_time() - begin
+        objectives.append(problem.objective(optimizer.best))
         if to_target is None and target is not None and _reached(problem.metrics(optimizer.best), target):
             to_target = spent
     x = optimizer.known
-    yield Alone("quasi_newton", spent, to_target, optimizer.converged, problem.objective(x), problem.metrics(x))
+    last = problem.objective(x), problem.metrics(x)
+    yield Alone("quasi_newton", spent, to_target, optimizer.converged, *last, tuple(objectives))
 
 
 def _reached(metrics: Mapping[str, float], target: tuple[str, float]) -> bool:

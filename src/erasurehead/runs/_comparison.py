@@ -215,6 +215,8 @@ class Trained:
             text += f"\n{descent_markdown(fell)}"
         if alone:
             text += f"\n{ALONE}\n\n" + "".join(f"- {one}\n" for one in alone)
+        pays = self._pays(alone, fell)
+        text += f"\n{pays}\n" if pays else ""
         write_whole(folder / TABLE, [text.encode()], access)
         figures: list[Path] = []
         if formats:
@@ -239,6 +241,7 @@ class Trained:
             "interrupted" in ends,
             tuple(alone),
             tuple(fell),
+            pays,
         )
         price = section.seconds_per_task if section.engine == "virtual" else None
         facts = {
@@ -250,6 +253,34 @@ class Trained:
         }
         write_whole(folder / COMPARISON, [to_text(facts).encode()], access)
         return outcome
+
+    def _pays(self, alone: Sequence[Alone], fell: Sequence[Descent]) -> str:
+        """Say how long a pass over the data must take one machine for distributing to pay; empty if that is not known.
+
+        Arguments:
+            alone: how long the same problem takes on one machine.
+            fell: how near each run came to the least objective, and when.
+        """
+        own = next((one for one in alone if one.objectives), None)
+        low, first = self._least(alone), self.objectives[0]
+        if own is None or low is None or first is None or not fell:
+            return ""
+        span = float(first.values[0]) - low
+        for gap in sorted(GAPS):
+            passes = next((count for count, value in enumerate(own.objectives, 1) if value - low <= gap * span), None)
+            times = [(seconds, one.scheme) for one in fell if (seconds := one.seconds_to(gap)) is not None]
+            if passes is not None and times:
+                break
+        else:
+            return ""
+        seconds, scheme = min(times)
+        equal, mean = seconds / passes, self.comparison.experiments[0].delays.expected
+        beside = f", {equal / mean:.2g} times the mean delay" if mean else ""
+        return (
+            f"To a gap of {gap:g} one machine takes {counted('gradient', passes)} of all data, and {scheme} "
+            f"{seconds:.3g} s. With these delays distributing pays where a pass takes one machine more than about "
+            f"{equal:.2g} s{beside}; here it takes {own.seconds / len(own.objectives):.2g} s."
+        )
 
     def _least(self, alone: Sequence[Alone]) -> float | None:
         """Return the least objective there is; None if nothing has come down to it."""
@@ -277,6 +308,7 @@ class Outcome:
         interrupted: whether the user stopped the last run, so that the following ones were left out.
         alone: how long the same problem takes on one machine; empty if that was not tried.
         descents: how near each run came to the least objective, and when; empty if objectives are out of reach.
+        pays: from which time of a pass over the data on distributing pays, as sentences; empty if that is not known.
     """
 
     title: str
@@ -289,6 +321,7 @@ class Outcome:
     interrupted: bool = False
     alone: tuple[Alone, ...] = ()
     descents: tuple[Descent, ...] = ()
+    pays: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the outcome as plain data."""
