@@ -161,7 +161,18 @@ def test_the_depth_of_each_run_is_told_from_the_exact_objective(tmp_path: Path) 
     told = outcome.as_dict()["seconds_to_gap"]
     assert list(told) == ["uncoded", "exact", "erasurehead"]
     assert list(told["exact"]) == ["0.1", "0.01", "0.001", "1e-06"]
-    assert "Time to each gap of the objective, (f(x) - f*)" in (tmp_path / "out" / "comparison.md").read_text()
+    page = (tmp_path / "out" / "comparison.md").read_text()
+    assert "Time to each gap of the objective, (f(x) - f*)" in page
+    deepest = min(gap for gap in (0.1, 0.01, 0.001, 1e-6) if any(one.seconds_to(gap) for one in outcome.descents))
+    seconds, scheme = min((one.seconds_to(deepest) or np.inf, one.scheme) for one in outcome.descents)
+    span = problem.objective(first) - least
+    passes = next(n for n, value in enumerate(beside[0].objectives, 1) if value - least <= deepest * span)
+    assert outcome.pays in page
+    assert outcome.pays.startswith(
+        f"To a gap of {deepest:g} one machine takes {passes} gradients of all data, and {scheme}"
+    )
+    assert f"where a pass takes one machine more than about {seconds / passes:.2g} s" in outcome.pays
+    assert trained.report((), ()).pays == ""
 
 
 def test_gaps_are_not_told_from_the_best_of_the_runs(tmp_path: Path) -> None:
