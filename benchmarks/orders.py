@@ -54,7 +54,8 @@ def seconds_a_step(scheme: str, delays: Slowness, steps: int, workers: int = WOR
     """Return the mean seconds of the steps of a run on the virtual clock."""
     made = parse_scheme(scheme, workers)
     problem = problem_of(4 * made.code.n_tasks)
-    law = Slowness(delays.enter, delays.leave, workers / made.code.n_tasks, delays.begin, delays.seed, delays.speeds)
+    share = workers / made.code.n_tasks / made.code.task_work  # seconds of a unit of work: a share takes 1 s
+    law = Slowness(delays.enter, delays.leave, share, delays.begin, delays.seed, delays.speeds)
     run = training.train(
         problem,
         made,
@@ -121,7 +122,7 @@ def main() -> None:
             ratios[f"{machines}: {name}"] = statistics.median(over_ideal(scheme, speeds, seed) for seed in seeds)
         targets[f"{machines}: speeds found"] = f"<= {most}"
     if given.real:
-        law = Slowness(*LAWS["persistent"], 0.1 / PIECES, begin=0.01, seed=given.first)
+        law = Slowness(*LAWS["persistent"], 0.1, begin=0.01, seed=given.first)
         name = "12 processes, computed once: excess in ms"
         ratios[name], targets[name] = excess(SCHEMES["computed once"], law, given.real), "<= 3"
     report("orders", ratios, targets)

@@ -112,7 +112,7 @@ def test_the_same_numbers_on_every_machine() -> None:
     [
         ("cyclic_mdss", {}, "name must be a code of the catalogue, but it is 'cyclic_mdss'; the nearest is cyclic_mds"),
         ("xyz", {}, "there are uncoded, fractional_repetition"),
-        ("uncoded", {}, r"uncoded needs n_workers: uncoded\(n_workers, n_tasks=None, speeds=None\)"),
+        ("uncoded", {}, r"uncoded needs n_workers: uncoded\(n_workers, n_tasks=None, speeds=None, pieces=None\)"),
         ("uncoded", {"workers": 3}, "uncoded has no parameter 'workers'; it has n_workers, n_tasks"),
         ("uncoded", {"n_workers": "3"}, "n_workers must be a number, but it is '3'"),
         ("uncoded", {"n_workers": True}, "n_workers must be a number, but it is True"),

@@ -37,7 +37,7 @@ def tasks_of(code: GradientCode) -> list[list[int]]:
 
 
 def placed(n_workers: int, load: int, pieces: int) -> GradientCode:
-    made = {"n_workers": n_workers, "load": load * pieces, "n_tasks": n_workers * pieces, "from_both_ends": True}
+    made = {"n_workers": n_workers, "load": load * pieces, "n_tasks": n_workers * pieces, "pieces": pieces}
     return codes.build("multi_message", **made)
 
 
@@ -76,7 +76,7 @@ def test_equally_fast_workers_keep_the_order_of_the_rows(n_workers: int, load: i
 
 @dataclass(frozen=True)
 class Lasting(Delays):
-    """A task takes a sixth of a second, five times as long on some workers: always, or on others in each step.
+    """A share takes a second, five times as long on some workers: always, or on others in each step.
 
     Arguments:
         slow: how many are slow; in each step as many on average if `lasts` is false.
@@ -101,7 +101,7 @@ class Lasting(Delays):
         for step in range(count):
             rng = np.random.default_rng((self.seed, first + step))
             slow = np.arange(n_workers) < self.slow if self.lasts else rng.random(n_workers) < self.slow / n_workers
-            drawn[step] = work / 6 * np.where(slow, 5.0, 1.0) + (rng.exponential(0.1, n_workers) if unit == 0 else 0.0)
+            drawn[step] = work * np.where(slow, 5.0, 1.0) + (rng.exponential(0.1, n_workers) if unit == 0 else 0.0)
         return drawn
 
     def __str__(self) -> str:
@@ -171,7 +171,7 @@ def test_all_but_one_of_a_tasks_holders_may_die_at_once(death: Any) -> None:
     assert all(row.residual < 1e-12 and not row.lost for row in run.steps)
     undisturbed = fit(scheme, Lasting(2), 20)
     assert run.x == pytest.approx(undisturbed.x, rel=1e-12)
-    assert run.steps[6].waited < 2.5
+    assert run.steps[6].waited < 3.5
     if death == "spread":
         assert run.steps[-1].workers == WORKERS - 2
 

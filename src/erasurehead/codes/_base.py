@@ -52,6 +52,8 @@ class GradientCode:
         inner: the codes that this one is made of, if any: the codes of the levels; the code of the coded messages; or,
             with refined tasks, the code over the unrefined ones.
         structure: what else the construction knows, for decoders, reports and analysis.
+        task_work: how much work a task is: 1, but where the share of a worker is cut into several tasks on purpose, so
+            that times of such codes and of others can be compared.
     """
 
     name: str
@@ -66,6 +68,7 @@ class GradientCode:
     source: str = ""
     inner: tuple[GradientCode, ...] = ()
     structure: Structure = field(default_factory=Structure)
+    task_work: float = 1.0
 
     def __post_init__(self) -> None:
         for name in ("n_workers", "n_tasks", "n_pieces"):
@@ -218,6 +221,15 @@ class GradientCode:
         """For each message 0 if it is real, or the real part of a complex row, and 1 if it is an imaginary part."""
         part = self.structure.complex_part
         return np.zeros(self.n_messages, dtype=np.int64) if part is None else part
+
+    @cached_property
+    def works(self) -> Array:
+        """How much work each message is, shape (n_messages,): its tasks, each of `task_work`."""
+        if self.n_pieces == 1:
+            counts = np.diff(self.encoding.indptr)
+        else:
+            counts = np.array([len(self.tasks_of_message(message)) for message in range(self.n_messages)])
+        return self.task_work * counts
 
     @cached_property
     def totals(self) -> Array:

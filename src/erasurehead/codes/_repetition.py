@@ -13,12 +13,14 @@ from erasurehead.codes._base import GradientCode, one_message_code
 from erasurehead.codes._structure import Structure
 from erasurehead.errors import check_count, check_size, invalid
 
-_SHARES = 16
+PIECES = 16
 """Tasks of the average worker where they are dealt out by speed, unless it is said how many there are. With speeds from
 1 to 4 the last of 30 workers is then through within 5% of the earliest time that any division allows."""
 
 
-def uncoded(n_workers: int, n_tasks: int | None = None, speeds: Sequence[float] | None = None) -> GradientCode:
+def uncoded(
+    n_workers: int, n_tasks: int | None = None, speeds: Sequence[float] | None = None, pieces: int | None = None
+) -> GradientCode:
     """Every task is on exactly one worker, which sends the sum of its partial gradients.
 
     Arguments:
@@ -27,6 +29,8 @@ def uncoded(n_workers: int, n_tasks: int | None = None, speeds: Sequence[float] 
             They are dealt out in consecutive blocks whose sizes differ by at most one, or go by speed.
         speeds: how fast each worker is, in any unit, `n_workers` positive numbers: its tasks are in proportion. One
             that is so slow that the others are sooner through without it gets no task, and sends nothing.
+        pieces: how many tasks are one unit of work, that of a worker where each has one task: by default 1, or as many
+            as the average worker computes where the number of tasks goes by `speeds`.
 
     Structure:
         decoder: `"groups"`: each worker is its own group.
@@ -43,7 +47,7 @@ def uncoded(n_workers: int, n_tasks: int | None = None, speeds: Sequence[float] 
     >>> uncoded(4, n_tasks=22, speeds=[1, 2, 4, 4]).loads.tolist()
     [2, 4, 8, 8]
     """
-    n_workers, n_tasks, known = _by_speed(n_workers, n_tasks, speeds, 1)
+    n_workers, n_tasks, known, pieces = _by_speed(n_workers, n_tasks, speeds, pieces, 1)
     if known is None and n_tasks < n_workers:
         raise invalid("n_tasks", f"must be at least n_workers = {n_workers}", n_tasks, f"use {n_tasks} workers")
     sizes = even_sizes(n_tasks, n_workers) if known is None else parts(n_tasks, known)
@@ -56,23 +60,31 @@ def uncoded(n_workers: int, n_tasks: int | None = None, speeds: Sequence[float] 
         n_tasks,
         tolerance=0,
         source="the baseline of Tandon et al. (ICML 2017); backup workers: Chen et al. (arXiv:1604.00981)",
+        pieces=pieces,
     )
 
 
 def _by_speed(
-    n_workers: int, n_tasks: int | None, speeds: Sequence[float] | None, n_classes: int
-) -> tuple[int, int, Array | None]:
-    """Return the numbers of workers and of tasks, and the speeds, checked.
+    n_workers: int, n_tasks: int | None, speeds: Sequence[float] | None, pieces: int | None, n_classes: int
+) -> tuple[int, int, Array | None, int]:
+    """Return the numbers of workers and of tasks, the speeds, and the tasks of a unit of work, checked.
 
     Arguments:
-        n_workers, n_tasks, speeds: as for the codes.
+        n_workers, n_tasks, speeds, pieces: as for the codes.
         n_classes: how many workers hold each task.
     """
     n_workers = check_size("n_workers", n_workers)
-    if speeds is not None and n_tasks is None:
-        n_tasks = n_workers * -(-_SHARES // n_classes)
+    if pieces is None:
+        pieces = 1 if speeds is None or n_tasks is not None else -(-PIECES // n_classes)
+    if n_tasks is None:
+        n_tasks = n_workers * check_count("pieces", pieces)
     _, n_tasks = workers_and_tasks(n_workers, n_tasks)
-    return n_workers, n_tasks, None if speeds is None else check_speeds(speeds, n_workers)
+    return (
+        n_workers,
+        n_tasks,
+        None if speeds is None else check_speeds(speeds, n_workers),
+        check_count("pieces", pieces),
+    )
 
 
 def _one_class_or_more(
@@ -84,6 +96,7 @@ def _one_class_or_more(
     n_tasks: int,
     tolerance: int,
     source: str,
+    pieces: int,
     classes: IntArray | None = None,
 ) -> GradientCode:
     """Return a code whose workers each hold consecutive tasks, and send their sum; who holds none sends nothing.
@@ -93,12 +106,15 @@ def _one_class_or_more(
         speeds: of the workers, if that is what their numbers of tasks go by.
         starts: the first task of each worker, shape (n_workers,).
         sizes: how many it has, shape (n_workers,).
+        pieces: tasks of a unit of work.
         classes: the class of each worker; None if no two hold the same task, so that each is a group.
     """
     busy = np.flatnonzero(sizes)
     return GradientCode(
         name=name,
-        parameters=parameters | ({} if speeds is None else {"speeds": speeds.tolist()}),
+        parameters=parameters
+        | ({} if speeds is None else {"speeds": speeds.tolist()})
+        | ({} if pieces == 1 else {"pieces": pieces}),
         encoding=from_rows(ranges(starts[busy], sizes[busy]), sizes[busy], n_tasks),
         owner=busy,
         n_workers=len(sizes),
@@ -106,6 +122,7 @@ def _one_class_or_more(
         groups=np.arange(len(busy)) if classes is None else None,
         tolerance=tolerance,
         source=source,
+        task_work=1.0 / pieces,
         structure=Structure(decoder="groups")
         if classes is None
         else Structure(decoder="classes", classes=classes[busy]),
@@ -175,7 +192,11 @@ def fractional_repetition(
 
 
 def binary_repetition(
-    n_workers: int, stragglers: int, n_tasks: int | None = None, speeds: Sequence[float] | None = None
+    n_workers: int,
+    stragglers: int,
+    n_tasks: int | None = None,
+    speeds: Sequence[float] | None = None,
+    pieces: int | None = None,
 ) -> GradientCode:
     """All coefficients are one, for any number of workers: each of stragglers + 1 classes shares out all tasks.
 
@@ -190,6 +211,8 @@ def binary_repetition(
             `speeds` so many that the average worker has 16.
         speeds: how fast each worker is, in any unit, `n_workers` positive numbers; the slowest may get no task, and
             send nothing.
+        pieces: how many tasks are one unit of work, that of a worker where each has one task: by default 1, or as many
+            as the average worker computes where the number of tasks goes by `speeds`.
 
     Structure:
         decoder: `"classes"`; classes.
@@ -210,7 +233,7 @@ def binary_repetition(
     [1, 2, 3, 4, 4]
     """
     checked, n_classes = stragglers_and_load(stragglers, None, check_size("n_workers", n_workers))
-    n_workers, n_tasks, known = _by_speed(n_workers, n_tasks, speeds, n_classes)
+    n_workers, n_tasks, known, pieces = _by_speed(n_workers, n_tasks, speeds, pieces, n_classes)
     classes = np.arange(n_workers) % n_classes if known is None else _equally_fast(known, n_classes)
     most = int(np.bincount(classes).max())
     if n_tasks < most and known is None:
@@ -229,6 +252,7 @@ def binary_repetition(
         tolerance=checked,
         source="Charalambides, Mahdavifar, Hero (arXiv:2109.10484), numerically stable binary gradient coding; with "
         "speeds, the setting of Wang et al. (arXiv:1901.09339), heterogeneity-aware gradient coding",
+        pieces=pieces,
         classes=classes,
     )
 

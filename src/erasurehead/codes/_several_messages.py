@@ -76,7 +76,7 @@ def partial_stragglers(code: GradientCode, slowness: float) -> GradientCode:
     )
 
 
-def multi_message(n_workers: int, load: int, n_tasks: int | None = None, from_both_ends: bool = False) -> GradientCode:
+def multi_message(n_workers: int, load: int, n_tasks: int | None = None, pieces: int = 1) -> GradientCode:
     """Uncoded work: each task is sent as soon as it is finished; tasks are repeated around the circle.
 
     Worker i starts where it alone starts and goes around the circle of tasks, so that a task's copies are finished at
@@ -86,9 +86,9 @@ def multi_message(n_workers: int, load: int, n_tasks: int | None = None, from_bo
         n_workers: number of workers.
         load: tasks per worker.
         n_tasks: number of tasks; `n_workers` if not given.
-        from_both_ends: whether a worker takes the tasks of those who come after it from their last one on, so that
-            somebody who is late, and who does its work meanwhile, meet half-way. It pays with several tasks to each
-            worker that are its own.
+        pieces: into how many tasks the share of a worker is cut, each of which is that part of a unit of work. With
+            more than one, a worker takes the tasks of those who come after it from their last one on, so that somebody
+            who is late, and who does its work meanwhile, meet half-way.
 
     Structure:
         decoder: `"groups"`: all messages of one task are equal.
@@ -103,7 +103,7 @@ def multi_message(n_workers: int, load: int, n_tasks: int | None = None, from_bo
     >>> code = multi_message(5, load=2)
     >>> code.n_messages, code.tasks_of_message(9).tolist(), code.tolerance
     (10, [0], 1)
-    >>> multi_message(3, load=6, n_tasks=9, from_both_ends=True).groups.reshape(3, 6).tolist()
+    >>> multi_message(3, load=6, n_tasks=9, pieces=3).groups.reshape(3, 6).tolist()
     [[0, 1, 2, 5, 4, 3], [3, 4, 5, 8, 7, 6], [6, 7, 8, 2, 1, 0]]
     """
     n_workers, n_tasks = workers_and_tasks(n_workers, n_tasks)
@@ -113,7 +113,7 @@ def multi_message(n_workers: int, load: int, n_tasks: int | None = None, from_bo
         raise invalid("load", f"times {n_workers} workers must cover {n_tasks} tasks", load, f"use load={least}")
     starts = np.arange(n_workers) * n_tasks // n_workers
     tasks = (starts[:, None] + np.arange(load)) % n_tasks
-    if from_both_ends:
+    if check_count("pieces", pieces) > 1:
         distance = (np.searchsorted(starts, tasks, side="right") - 1 - np.arange(n_workers)[:, None]) % n_workers
         within = np.where(distance == 0, 1, -1) * np.arange(load)
         tasks = np.take_along_axis(tasks, np.lexsort((within, distance)), axis=1)
@@ -121,13 +121,14 @@ def multi_message(n_workers: int, load: int, n_tasks: int | None = None, from_bo
     return GradientCode(
         name="multi_message",
         parameters={"n_workers": n_workers, "load": load, "n_tasks": n_tasks}
-        | ({"from_both_ends": True} if from_both_ends else {}),
+        | ({} if pieces == 1 else {"pieces": pieces}),
         encoding=from_rows(tasks, np.ones(len(tasks), dtype=np.int64), n_tasks),
         owner=np.repeat(np.arange(n_workers), load),
         n_workers=n_workers,
         n_tasks=n_tasks,
         groups=tasks,
         tolerance=int(np.bincount(tasks, minlength=n_tasks).min()) - 1,
+        task_work=1.0 / pieces,
         source="Amiri and Gündüz (arXiv:1810.09992), Ozfatura, Ulukus, Gündüz (arXiv:2004.04948): cyclic schedule",
         structure=Structure(decoder="groups"),
     )

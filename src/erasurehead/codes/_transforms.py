@@ -136,7 +136,7 @@ def resized(code: GradientCode, n_workers: int, held: Sequence[int] | None = Non
         plain = fractional_repetition(n_workers, load, code.n_tasks)
         return plain if held is None else fractional_repetition(n_workers, load, code.n_tasks, _sizes(plain, held))
     if code.name == "uncoded":
-        return uncoded(n_workers, code.n_tasks)
+        return uncoded(n_workers, code.n_tasks, pieces=cast("int", parameters.get("pieces", 1)))
     if code.name == "refine":
         parameters = dict(cast("Mapping[str, object]", parameters["code"]))
         name = str(parameters.pop("name"))

@@ -28,11 +28,7 @@ class ArrivalTimes:
         if not (np.isfinite(real(seconds_per_task)) and seconds_per_task >= 0.0):
             raise invalid("seconds_per_task", "must be a finite number of seconds, at least 0", seconds_per_task)
         self.code, self.delays, self.seconds_per_task = code, delays, seconds_per_task
-        work = (
-            np.array([len(code.tasks_of_message(message)) for message in range(code.n_messages)], dtype=np.float64)
-            if code.n_pieces > 1
-            else np.diff(code.encoding.indptr).astype(np.float64)
-        )
+        work = code.works
         counts = code.messages_per_worker
         self._one_each = len(work) == code.n_workers and bool((np.diff(code.owner) > 0).all())
         if self._one_each:  # message i is that of worker i: no look-ups, which matters for a million workers

@@ -230,6 +230,6 @@ def _by_event(
 def _specs(code: GradientCode, worker: int) -> tuple[MessageSpec, ...]:
     groups = np.arange(code.n_messages) if code.groups is None else code.groups
     return tuple(
-        MessageSpec(message, float(len(code.tasks_of_message(message))), 1, content=int(groups[message]))
+        MessageSpec(message, float(code.works[message]), 1, content=int(groups[message]))
         for message in code.messages_of(worker).tolist()
     )

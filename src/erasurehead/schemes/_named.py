@@ -235,16 +235,16 @@ def exact(n_workers: int, load: int, code: str = "repetition", seed: int = 0, sp
     return custom(built, wait_rules.decodable(), name=f"exact {code}" if code == "cyclic" else "exact")
 
 
-_Made: TypeAlias = Callable[[Sequence[float], int | None], GradientCode]
-"""The code of workers of some speeds, and its number of tasks, if it is known."""
+_Made: TypeAlias = Callable[[Sequence[float], int | None, int | None], GradientCode]
+"""Makes the code of workers of some speeds, given its number of tasks, and of those in a unit of work, if known."""
 
 
-def _uncoded_of(speeds: Sequence[float], n_tasks: int | None) -> GradientCode:
-    return codes.uncoded(len(speeds), n_tasks, speeds)
+def _uncoded_of(speeds: Sequence[float], n_tasks: int | None, pieces: int | None) -> GradientCode:
+    return codes.uncoded(len(speeds), n_tasks, speeds, pieces)
 
 
-def _classes_of(load: int, speeds: Sequence[float], n_tasks: int | None) -> GradientCode:
-    return _repetition.binary_repetition(len(speeds), min(load, len(speeds)) - 1, n_tasks, speeds)
+def _classes_of(load: int, speeds: Sequence[float], n_tasks: int | None, pieces: int | None) -> GradientCode:
+    return _repetition.binary_repetition(len(speeds), min(load, len(speeds)) - 1, n_tasks, speeds, pieces)
 
 
 def _by_speed(make: _Made, name: str, n_workers: int, n_tasks: int | None, speeds: Sequence[float] | str) -> Scheme:
@@ -253,12 +253,13 @@ def _by_speed(make: _Made, name: str, n_workers: int, n_tasks: int | None, speed
     if measured and speeds != "measured":
         raise invalid("speeds", "must be numbers, or 'measured'", speeds, "such as [1, 2, 4, 4]")
     begin = [1.0] * check_size("n_workers", n_workers) if measured else check_speeds(speeds, n_workers).tolist()
-    return _dealt_out(make, name, measured, make(begin, n_tasks).n_tasks, begin)
+    first = make(begin, n_tasks, None)
+    return _dealt_out(make, name, measured, first.n_tasks, round(1.0 / first.task_work), begin)
 
 
-def _dealt_out(make: _Made, name: str, measured: bool, n_tasks: int, speeds: Sequence[float]) -> Scheme:
-    scheme = custom(make(speeds, n_tasks), wait_rules.decodable(), name=name)
-    fixed = make, name, measured, n_tasks
+def _dealt_out(make: _Made, name: str, measured: bool, n_tasks: int, pieces: int, speeds: Sequence[float]) -> Scheme:
+    scheme = custom(make(speeds, n_tasks, pieces), wait_rules.decodable(), name=name)
+    fixed = make, name, measured, n_tasks, pieces
     again = partial(_dealt_out_again, *fixed)
     return replace(scheme, by_speed=partial(_dealt_out, *fixed), measured=measured, reform=again)
 
@@ -282,7 +283,7 @@ def compute_once(n_workers: int, load: int | None = None, pieces: int = 6) -> Sc
     """
     load = min(_LOAD, n_workers) if load is None else check_count("load", load, 1, n_workers)
     pieces = check_count("pieces", pieces)
-    code = _several_messages.multi_message(n_workers, load * pieces, n_workers * pieces, from_both_ends=True)
+    code = _several_messages.multi_message(n_workers, load * pieces, n_workers * pieces, pieces)
     return _once(custom(code, wait_rules.decodable(), name="compute_once"))
 
 
@@ -494,9 +495,9 @@ def _self_setting_again(again: _Reform, n_workers: int, held: Sequence[int] | No
 
 
 def _dealt_out_again(
-    make: _Made, name: str, measured: bool, n_tasks: int, n_workers: int, held: Sequence[int] | None
+    make: _Made, name: str, measured: bool, n_tasks: int, pieces: int, n_workers: int, held: Sequence[int] | None
 ) -> Scheme:
-    return _dealt_out(make, name, measured, n_tasks, [1.0] * check_size("n_workers", n_workers))
+    return _dealt_out(make, name, measured, n_tasks, pieces, [1.0] * check_size("n_workers", n_workers))
 
 
 def _once_again(again: _Reform, n_workers: int, held: Sequence[int] | None) -> Scheme:

@@ -152,10 +152,8 @@ class Assignment:
 
     @cached_property
     def works(self) -> Sequence[float]:
-        """Number of tasks that each row combines."""
-        if self.code.n_pieces == 1:
-            return np.diff(self.code.encoding.indptr).astype(float).tolist()
-        return [float(len(self.code.tasks_of_message(row))) for row in range(self.code.n_messages)]
+        """How much work each row is."""
+        return self.code.works.tolist()
 
     @cached_property
     def units(self) -> Mapping[int, int]:

@@ -265,7 +265,7 @@ def build_programs(
             length = n_coordinates if (place := positions[message]) is None else place.shape[-1]
             # Equal rows give equal vectors only if they come from the same shard, and so have the same support.
             content = _content(code, tasks, coefficients)
-            spec = MessageSpec(message, float(len(own)), length, problem.dtype, content)
+            spec = MessageSpec(message, float(code.works[message]), length, problem.dtype, content)
             recipes.append(MessageRecipe(spec, task_sets.index(tasks), coefficients, within))
         own_shards, n_inputs = tuple(shards[tasks] for tasks in task_sets), max_points * problem.n_parameters
         fixed = n_inputs, curvature, -(-most_numbers // code.n_pieces), (__name__, *problem.preload)
