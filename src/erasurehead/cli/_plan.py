@@ -77,7 +77,7 @@ def run(*, asked: PlanOptions, output: OutputOptions) -> None:
     target = None if goal is None else goal.predicted(sampled, workers.count)
     accuracy = goal_accuracy(goal, asked, sampled, workers.count, screen)
     most = asked.max_load or (FREE if cost.known_from is None else USUAL)
-    settings = tuple(asked.scheme or (default_settings(workers.count, most) if workers.count >= 2 else ()))
+    settings = tuple(asked.scheme or (default_settings(workers.count, most, delays) if workers.count >= 2 else ()))
     if target is None and not asked.scheme and settings and by_itself(config):
         settings += adaptive_settings(workers.count, most, delays)  # their optimizer's steps are measured, or assumed
     screen.say(f"trying {counted('setting', len(settings))} on {text} ...")

@@ -414,6 +414,8 @@ def _advice(plan: Plan, trials: Sequence[Trial]) -> tuple[str, ...]:
         return ("No setting reaches the target, so no setting is recommended.",)
     if best is uncoded or (best.load == 1 and best.missing == 0.0):
         first = "Redundancy does not pay here: train uncoded, and wait for all workers."
+    elif best.setting.startswith("uncoded("):
+        first = f"Redundancy does not pay here, but shares of the work by speed do, without a code: {best.setting}."
     elif best.load == 1:
         first = f"Redundancy does not pay here, but not waiting for the slowest workers does: {best.setting}."
     else:

@@ -223,7 +223,7 @@ def plan(
     if n_workers < 2:
         raise invalid("n_workers", "must be at least 2", n_workers, "with one worker there is nobody else to wait for")
     if settings is None:
-        settings = default_settings(n_workers, max_load)
+        settings = default_settings(n_workers, max_load, delays)
         settings += adaptive_settings(n_workers, max_load, delays) if target is None else ()
     texts = list(dict.fromkeys(settings))
     if not texts:

@@ -16,7 +16,11 @@ _SEVERAL_MESSAGES = 5  # largest load for which a message per task is tried: the
 _CYCLIC_WORKERS = 100  # largest number of workers for which decoding cyclic codes is fast enough to try them
 
 
-def default_settings(n_workers: int, max_load: int = 10) -> tuple[str, ...]:
+_LOOKED_AT = 256  # steps from which speeds are read
+_DIFFER = 6.0  # how many times as much workers' mean times differ as chance has them, for their speeds to count
+
+
+def default_settings(n_workers: int, max_load: int = 10, delays: Delays | None = None) -> tuple[str, ...]:
     """Return the schemes worth trying for a number of workers, uncoded first; about 150 for 30 workers and load 10.
 
     They are uncoded training, with and without ignoring stragglers; exact repetition codes, and cyclic ones for up to
@@ -25,6 +29,8 @@ def default_settings(n_workers: int, max_load: int = 10) -> tuple[str, ...]:
     Arguments:
         n_workers: number of workers, at least 1.
         max_load: most tasks that a worker may hold, at least 1; memory and data transfer grow with it.
+        delays: if they grow with the work of a message, tasks that are computed once are tried as well, and shares by
+            speed where workers differ.
     """
     check_size("n_workers", n_workers)
     check_count("max_load", max_load)
@@ -36,7 +42,23 @@ def default_settings(n_workers: int, max_load: int = 10) -> tuple[str, ...]:
         if n_workers <= _CYCLIC_WORKERS and load <= 5:
             texts.append(f"exact(load={load}, code='cyclic')")
         texts.extend(f"erasurehead(load={load}, wait_for={wait})" for wait in _useful(waits, n_workers, load))
+    if delays is not None and _grow_with_load(delays, n_workers):
+        few = [load for load in loads if load <= _SEVERAL_MESSAGES]
+        texts += [f"compute_once(load={load})" for load in few]
+        if speeds := _speeds(delays, n_workers):
+            texts += [f"uncoded({speeds})", *(f"exact(load={load}, {speeds})" for load in few)]
     return tuple(texts)
+
+
+def _speeds(delays: Delays, n_workers: int) -> str:
+    """Return the argument that tells a scheme how fast workers are; empty if they are alike, by the first steps."""
+    times = delays.rows(0, _LOOKED_AT, n_workers)
+    means = times.mean(axis=0)
+    if not (np.isfinite(means).all() and means.min() > 0.0):
+        return ""
+    if len(times) * means.var(ddof=1) <= _DIFFER * times.var(axis=0, ddof=1).mean():
+        return ""
+    return f"speeds=[{', '.join(f'{speed:.2g}' for speed in means.max() / means)}]"
 
 
 def adaptive_settings(n_workers: int, max_load: int = 10, delays: Delays | None = None) -> tuple[str, ...]:
