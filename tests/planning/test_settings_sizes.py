@@ -9,6 +9,7 @@ from erasurehead.delays._text import as_delays
 from erasurehead.errors import InvalidArgument
 from erasurehead.planning import _settings
 from erasurehead.planning._explanations import explain
+from erasurehead.planning._planner import Plan
 
 
 def test_settings_for_too_many_workers_are_refused() -> None:
@@ -17,9 +18,15 @@ def test_settings_for_too_many_workers_are_refused() -> None:
             call()
 
 
+def planned(delays: str) -> Plan:
+    """Rank the settings for four workers whose optimizer is not that of `adaptive`."""
+    drawn = as_delays(delays)
+    return planning.plan(drawn, n_workers=4, settings=_settings.default_settings(4, 10, drawn))
+
+
 def test_shares_by_speed_are_proposed_where_machines_differ_and_time_grows_with_the_work() -> None:
     machines = "shifted_exponential(0.5, 0.05, scale_with_load=True)"
-    found = planning.plan(as_delays(f"scaled({machines}, factors=[2, 1, 1, 1])"), n_workers=4)
+    found = planned(f"scaled({machines}, factors=[2, 1, 1, 1])")
     assert found.best.setting == "uncoded(speeds=[1, 2, 2, 2])"
     told = " ".join(explain(found).split())
     assert "Redundancy does not pay here, but shares of the work by speed do, without a code: uncoded(" in told
@@ -31,5 +38,5 @@ def test_shares_by_speed_are_proposed_where_machines_differ_and_time_grows_with_
 
 def test_tasks_computed_once_are_proposed_where_machines_are_slow_for_a_while() -> None:
     usual, slow = (f"shifted_exponential({time}, {time / 10}, scale_with_load=True)" for time in (0.5, 2.5))
-    found = planning.plan(as_delays(f"markov(0.002, 0.01, {usual}, {slow})"), n_workers=4)
+    found = planned(f"markov(0.002, 0.01, {usual}, {slow})")
     assert found.best.setting.startswith("compute_once(")
