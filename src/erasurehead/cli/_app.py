@@ -182,9 +182,9 @@ def build(chosen: str = "") -> typer.Typer:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from erasurehead import __version__
 
-        typer.echo(version("erasurehead"))
+        typer.echo(__version__)
         raise typer.Exit
 
 
