@@ -182,9 +182,7 @@ def build(chosen: str = "") -> typer.Typer:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from erasurehead import __version__
-
-        typer.echo(__version__)
+        typer.echo(import_module("erasurehead").__version__)
         raise typer.Exit
 
 
