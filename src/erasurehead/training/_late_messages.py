@@ -39,6 +39,8 @@ REMEMBERED = 1_000
 MOST = 1 << 20
 """Largest number of rounds that are distinguished, however late a worker is: 8 megabytes."""
 
+_GENERATIONS = 32  # of assignments, whose rounds are known; they change with the order of tasks, up to each round
+
 _SPARE = 512  # rounds that may be kept beyond those needed, so that not every round has to clean up
 
 _Numbers = Mapping[tuple[int, int], tuple[int, int]]
@@ -231,6 +233,7 @@ class RoundTable(Resumable):
         self._begins.append(begin)
         if not self._assignments or self._assignments[-1][1] != assignment.generation:
             self._assignments.append((number, assignment.generation, assignment.numbers))
+            del self._assignments[:-_GENERATIONS]
         if len(self._begins) > self._look:
             self.forget_old(assignment.worker_ids, greatest_age)
             self._look = 2 * len(self._begins) + _SPARE

@@ -14,7 +14,7 @@ from erasurehead.training._rows import ArrivalRow
 _LAST = 0.5  # weight of the last round in a worker's seconds a task
 _MEMORY = 0.9  # weight of all rounds before in what the two kinds of order would have taken
 _LEAST = 1e-9  # seconds that a task takes: on a virtual clock without delays it takes none
-_SURE = 0.97  # fraction of the fixed order's time that the chosen one must save to be taken
+_SURE = 0.97  # of the time of an order: another is taken only if it takes less
 
 Turns = Sequence[Sequence[int]]
 """For each position its messages in the order in which it takes them: see `Assignment.turns`."""
@@ -66,7 +66,10 @@ class TurnChoice(Resumable):
         )
         if self._taken[1] >= _SURE * self._taken[0]:
             return ()
-        return by_speed(tasks, [self._seconds.get(worker, usual) for worker in workers], able)
+        expected = [self._seconds.get(worker, usual) for worker in workers]
+        planned, held = by_speed(tasks, expected, able), assignment.turns
+        worth = not held or duration(tasks, planned, expected, able) < _SURE * duration(tasks, held, expected, able)
+        return planned if worth else held
 
 
 def _tasks_of(code: GradientCode) -> Turns:

@@ -275,7 +275,7 @@ class WorkerPool(Resumable):
 
     def ask_in_turns(self, turns: Sequence[Sequence[int]]) -> None:
         """Ask workers for their messages in another order from the next round on: see `Assignment.turns`."""
-        if turns != self.assignment.turns:
+        if list(turns) != list(self.assignment.turns):
             self.assignment = self.assignment.in_turns(turns)
 
     # --- resizing the code -----------------------------------------------------------------------------------------
