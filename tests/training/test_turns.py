@@ -157,7 +157,7 @@ def test_all_but_one_of_a_tasks_holders_may_die_at_once(death: Any) -> None:
     scheme = schemes.compute_once(WORKERS, load=3, pieces=2)
     engine = VirtualEngine(Lasting(2))
     problem = Quadratic.random(4 * scheme.code.n_tasks, 4, seed=1)
-    how = {"evaluate_every": 0, "tolerance": None}
+    how: dict[str, Any] = {"evaluate_every": 0, "tolerance": None}
     run = train(
         problem,
         scheme,
