@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from erasurehead import planning
-from erasurehead.delays._text import as_delays
+from erasurehead.delays import parse
 from erasurehead.errors import InvalidArgument
 from erasurehead.planning import _settings
 from erasurehead.planning._explanations import explain
@@ -20,7 +20,7 @@ def test_settings_for_too_many_workers_are_refused() -> None:
 
 def planned(delays: str) -> Plan:
     """Rank the settings for four workers whose optimizer is not that of `adaptive`."""
-    drawn = as_delays(delays)
+    drawn = parse(delays)
     return planning.plan(drawn, n_workers=4, settings=_settings.default_settings(4, 10, drawn))
 
 
@@ -31,8 +31,8 @@ def test_shares_by_speed_are_proposed_where_machines_differ_and_time_grows_with_
     told = " ".join(explain(found).split())
     assert "Redundancy does not pay here, but shares of the work by speed do, without a code: uncoded(" in told
     for alike in (machines, "exponential(0.1, scale_with_load=True)"):
-        assert not any("speeds" in text for text in _settings.default_settings(12, 3, as_delays(alike)))
-    differ = as_delays("per_worker(models=[none(), exponential(0.5)])")
+        assert not any("speeds" in text for text in _settings.default_settings(12, 3, parse(alike)))
+    differ = parse("per_worker(models=[none(), exponential(0.5)])")
     assert not any("speeds" in text for text in _settings.default_settings(2, 2, differ))  # it does not grow
 
 
