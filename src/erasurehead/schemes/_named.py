@@ -136,6 +136,8 @@ class Scheme:
         Raises:
             InvalidArgument: if the scheme does not exist for that number.
         """
+        if self.by_speed is not None:  # they begin alike
+            return replace(self.by_speed([1.0] * check_size("n_workers", n_workers)), name=self.name)
         if self.reform is None:
             sentence = f"the scheme {self.name} cannot be resized for {counted('worker', n_workers)}."
             raise InvalidArgument("n_workers", "must stay what it is", n_workers, sentence=sentence)
@@ -259,9 +261,7 @@ def _by_speed(make: _Made, name: str, n_workers: int, n_tasks: int | None, speed
 
 def _dealt_out(make: _Made, name: str, measured: bool, n_tasks: int, pieces: int, speeds: Sequence[float]) -> Scheme:
     scheme = custom(make(speeds, n_tasks, pieces), wait_rules.decodable(), name=name)
-    fixed = make, name, measured, n_tasks, pieces
-    again = partial(_dealt_out_again, *fixed)
-    return replace(scheme, by_speed=partial(_dealt_out, *fixed), measured=measured, reform=again)
+    return replace(scheme, by_speed=partial(_dealt_out, make, name, measured, n_tasks, pieces), measured=measured)
 
 
 def compute_once(n_workers: int, load: int | None = None, pieces: int = 6) -> Scheme:
@@ -492,12 +492,6 @@ def _custom_again(
 
 def _self_setting_again(again: _Reform, n_workers: int, held: Sequence[int] | None) -> Scheme:
     return _self_setting(again(n_workers, held))
-
-
-def _dealt_out_again(
-    make: _Made, name: str, measured: bool, n_tasks: int, pieces: int, n_workers: int, held: Sequence[int] | None
-) -> Scheme:
-    return _dealt_out(make, name, measured, n_tasks, pieces, [1.0] * check_size("n_workers", n_workers))
 
 
 def _once_again(again: _Reform, n_workers: int, held: Sequence[int] | None) -> Scheme:
