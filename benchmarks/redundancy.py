@@ -291,6 +291,8 @@ def draw_crossover(out: Path, gains: dict[str, list[float]], found: dict[str, fl
             (equal, PASSES[-1], "#f6f6f6", "distribute, and wait:\ndelays hardly matter"),
         )
         for left, right, colour, said in bands:
+            if right < 2.0 * left:  # too narrow for its words
+                continue
             axes.axvspan(left, right, color=colour, linewidth=0, zorder=0)
             box = {"facecolor": colour, "edgecolor": "none", "pad": 2.0}
             axes.annotate(said, (math.sqrt(left * right), 45.0), ha="center", va="top", fontsize=10.5, bbox=box)
