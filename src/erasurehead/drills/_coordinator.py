@@ -1,6 +1,9 @@
-"""The process that coordinates one run of a drill: `python -m erasurehead.drills._coordinator FOLDER ROLE`.
+"""The process that coordinates one run of a drill: `python -m erasurehead.drills._coordinator FOLDER NAME [SEED LIFE]`.
 
-It resumes the run where an earlier such process ended.
+It trains in the folder's subfolder NAME, and resumes the run where an earlier such process ended. NAME is a role in a
+drill under a fault schedule, or that of one of many lives. LIFE is its number, or -1 where nothing strikes: for the
+baseline run, and once a life was struck. A process that was killed early enough has left no folder, from which that
+could be seen.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import numpy as np
 from erasurehead._internal.atomic_files import write_whole
 from erasurehead.drills._faulty_engine import FaultyEngine
 from erasurehead.drills._journal import Journal
+from erasurehead.drills._life import struck
 from erasurehead.drills._schedule import OF_WORKERS, Fault, FaultSchedule, read_schedule
 from erasurehead.errors import DataError, ErasureHeadError
 from erasurehead.runs import Experiment, RunFolder
@@ -105,8 +109,21 @@ class FullDisk:
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
 
-def main(folder: Path, role: Role) -> None:
+def main(folder: Path, name: str, seed: int = 0, life: int | None = None) -> None:
     """Run until the end, or until a fault; the exit code is 0, `ENDED`, or that of the fault's signal."""
+    if life is None:
+        _rehearse(folder, next(role for role in get_args(Role) if role == name))
+        return
+    try:
+        experiment, _ = experiment_in(folder, name)
+        engine, callbacks = (None, []) if life < 0 else struck(experiment, seed, life)
+        experiment.run(callbacks, engine)
+    except ErasureHeadError as error:
+        sys.stderr.write(f"{error}\n")
+        raise SystemExit(ENDED) from None
+
+
+def _rehearse(folder: Path, role: Role) -> None:
     journal, disk = Journal(journal_file(folder, role)), FullDisk()
     schedule = FaultSchedule() if role == "baseline" else read_schedule(folder / SCHEDULE_FILE)
     injected = {int(entry["fault"]) for entry in journal.read() if entry["what"] == "injected"}
@@ -173,4 +190,4 @@ def _figures(experiment: Experiment, run: Run) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), next(role for role in get_args(Role) if role == sys.argv[2]))
+    main(Path(sys.argv[1]), sys.argv[2], *map(int, sys.argv[3:]))

@@ -22,8 +22,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 from erasurehead._internal.cleanup_process import MARK
-from erasurehead.drills._coordinator import RUN_FILE
-from erasurehead.drills._life import main as run_life
+from erasurehead.drills._coordinator import RUN_FILE, main as coordinate
 from erasurehead.drills._supervisor import GRACE, CommandResult, kill_leftovers, running, tail_of
 from erasurehead.errors import EngineError
 
@@ -33,7 +32,7 @@ _BEYOND = 120.0
 
 @contextlib.contextmanager
 def fork_server(folder: Path, seed: int, limit: float) -> Generator[Callable[[str, int], CommandResult]]:
-    """Start the process, which ends with the block; yield what runs a life to its end (see `life.main`).
+    """Start the process, which ends with the block; yield what runs a life to its end (see `coordinator.main`).
 
     Arguments:
         folder: the folder of the drill, with its run file.
@@ -85,7 +84,7 @@ def main(folder: Path, seed: int, limit: float) -> None:
             if child == 0:
                 os.close(answers)
                 _set_up_child(temporary, output.fileno())
-                run_life(folder, name, seed, life)
+                coordinate(folder, name, seed, life)
                 return
             code = _wait_for(child, limit)
             leftovers = kill_leftovers(os.environ[MARK], 0.0 if code is None else GRACE)

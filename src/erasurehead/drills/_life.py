@@ -1,9 +1,4 @@
-"""One life of many: what happens to it, drawn from a seed, and the run that is struck once, and continued.
-
-`python -m erasurehead.drills._life FOLDER NAME SEED LIFE` trains in the folder's subfolder NAME; where there is a run
-already it goes on with that. LIFE is -1 where nothing strikes: for the baseline run, and once a life was struck. A
-process that was killed early enough has left no folder, from which that could be seen.
-"""
+"""One life of many: what happens to it, drawn from a seed, and how a run is struck."""
 
 from __future__ import annotations
 
@@ -13,17 +8,15 @@ import sys
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeAlias, final, get_args
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead.drills._coordinator import ENDED, experiment_in
 from erasurehead.engines import Engine, Program
 from erasurehead.engines._engine_around import EngineAround
 from erasurehead.engines._fault_injection import injection
-from erasurehead.errors import ErasureHeadError
+from erasurehead.runs import Experiment
 from erasurehead.training import Callback, StepRow
 
 _START = 0.3  # seconds after its beginning within which a coordinator is killed at the start
@@ -147,21 +140,15 @@ class Striker(Callback):
                 _end()
 
 
-def main(folder: Path, name: str, seed: int, life: int) -> None:
-    """Live until it is over, or struck; the process ends with 0, with `ENDED`, or by SIGKILL."""
-    try:
-        experiment, _ = experiment_in(folder, name)
-        engine, callbacks = experiment.engine(), list[Callback]()
-        if life >= 0:
-            run = experiment.config.run
-            strike = Strike.drawn(seed, life, run.workers, run.steps)
-            engine = StruckEngine(engine, strike.workers if strike.moment == "start" else ())
-            callbacks.append(Striker(strike, engine))
-        experiment.run(callbacks, engine)
-    except ErasureHeadError as error:
-        sys.stderr.write(f"{error}\n")
-        raise SystemExit(ENDED) from None
+def struck(experiment: Experiment, seed: int, life: int) -> tuple[Engine, list[Callback]]:
+    """Return the engine and the callback with which a run lives until it is struck.
 
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    Arguments:
+        experiment: the run.
+        seed: seed of the strikes.
+        life: number of the life.
+    """
+    run = experiment.config.run
+    strike = Strike.drawn(seed, life, run.workers, run.steps)
+    engine = StruckEngine(experiment.engine(), strike.workers if strike.moment == "start" else ())
+    return engine, [Striker(strike, engine)]

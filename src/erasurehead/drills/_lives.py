@@ -168,7 +168,7 @@ class Lives(Rehearsal):
                 self._servers.put(live)
         ranks = 1 + settings.workers + (0 if life < 0 else len(self.strike(life).workers))
         words = [str(self.out), name, str(settings.seed), str(struck)]
-        return run_command(command_line(settings.engine, ranks, "life", *words), _LIMIT)
+        return run_command(command_line(settings.engine, ranks, *words), _LIMIT)
 
     def _live(self, expected: Array, number: int) -> Life:
         name, strike = f"life-{number}", self.strike(number)

@@ -133,7 +133,7 @@ class Supervisor:
         Returns:
             Its exit code, None if it took too long; and the end of its output.
         """
-        result = run_command(command_line(self.engine, self._ranks, "coordinator", str(self.folder), role), limit)
+        result = run_command(command_line(self.engine, self._ranks, str(self.folder), role), limit)
         leftovers += result.leftovers
         return result.code, result.output
 
@@ -247,22 +247,21 @@ def kill_all() -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def command_line(engine: str, ranks: int, module: str, *words: str) -> list[str]:
-    """Return the command that runs a module of this package as a coordinator.
+def command_line(engine: str, ranks: int, *words: str) -> list[str]:
+    """Return the command that coordinates a run.
 
     Arguments:
         engine: name of the engine.
         ranks: number of ranks, for MPI.
-        module: name of the module.
-        words: its arguments.
+        words: as `coordinator` takes them.
 
     Raises:
         MissingExtra: if there is no mpiexec for an MPI job.
     """
     python = [sys.executable, "-P", "-m"]  # -P: modules are not imported from the current folder
     if engine == "mpi":
-        return [*_launcher(ranks), *python, "erasurehead.drills._rank", module, *words]
-    return [*python, f"erasurehead.drills._{module}", *words]
+        return [*_launcher(ranks), *python, "erasurehead.drills._rank", *words]
+    return [*python, "erasurehead.drills._coordinator", *words]
 
 
 def _launcher(ranks: int) -> list[str]:
