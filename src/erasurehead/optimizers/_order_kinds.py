@@ -60,6 +60,11 @@ def kind_of(kind: str) -> OrderKind:
     return _KINDS.get(kind, _ORDINARY)
 
 
+def is_plain(order: Order) -> bool:
+    """Return whether an order asks for gradients and nothing else, by the messages that programs announce."""
+    return not order.note and order.kind not in _KINDS
+
+
 def asks_curvature(order: Order) -> bool:
     """Return whether the messages that answer an order hold two vectors: a gradient, followed by a curvature."""
     return bool(order.note.get(CURVATURE, kind_of(order.kind).curvatures))

@@ -24,7 +24,7 @@ from erasurehead._internal.partition import split_samples
 from erasurehead.decoding._layout import Layout
 from erasurehead.engines import MessageSpec, Order, Program
 from erasurehead.engines._base import BY_TASK, TURNS
-from erasurehead.optimizers._order_kinds import NEWTON, asks_curvature, block_of, models_of, sections, work_of
+from erasurehead.optimizers._order_kinds import NEWTON, asks_curvature, block_of, is_plain, models_of, sections, work_of
 from erasurehead.problems import Problem, Shard
 
 if TYPE_CHECKING:
@@ -119,8 +119,14 @@ class CodedProgram(Program):
         n_sums = len(self.sums)
         return replace(self, sums=tuple(recipes[:n_sums]), by_task=tuple(recipes[n_sums:]))
 
+    @cached_property
+    def _specs(self) -> tuple[Sequence[MessageSpec], Sequence[MessageSpec]]:
+        """What answers orders, and what answers those by task. Engines ask at each message."""
+        sums, by_task = ([recipe.spec for recipe in recipes] for recipes in (self.sums, self.by_task))
+        return sums, by_task or sums
+
     def sent(self, by_task: bool) -> Sequence[MessageSpec]:
-        return [recipe.spec for recipe in (by_task and self.by_task) or self.sums]
+        return self._specs[by_task]
 
     @property
     def message_specs(self) -> Sequence[MessageSpec]:
@@ -133,8 +139,10 @@ class CodedProgram(Program):
         return self.n_inputs
 
     def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
+        if is_plain(order):  # nearly always, and asked for each message of thousands of workers
+            return self._specs[False][len(done) :]
+        specs, turns = self._specs[bool(order.note.get(BY_TASK, False))], order.note.get(TURNS)
         n_pieces = len(self.sums[0].coefficients) if self.sums else 1
-        specs, turns = self.sent(bool(order.note.get(BY_TASK, False))), order.note.get(TURNS)
         if turns:
             specs = sorted(specs, key=lambda one: turns[one.message])
         return [as_asked(one, order, n_pieces) for one in specs[len(done) :]]
