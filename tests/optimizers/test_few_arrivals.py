@@ -41,9 +41,9 @@ def problem(order: str = "shuffled", loss: str = "squares", penalty: Penalty | N
     return LeastSquares(X[rows], y[rows], l2=0.0 if penalty else 1e-3, penalty=penalty)
 
 
-def without_block(one: Problem) -> Problem:
-    """Return the same problem, whose shards sum no second derivatives between columns."""
-    one.outputs = 0
+def plain(one: Problem) -> Problem:
+    """Return the same problem, whose shards know no second derivatives between columns, and solve nothing."""
+    one.outputs, one.newton = 0, False
     return one
 
 
@@ -146,7 +146,7 @@ def cold_start(seed: int) -> Delays:
 @pytest.mark.slow
 def test_a_first_order_that_all_answer_late_does_not_decide_for_ever(late: str, loss: str) -> None:
     """The first gradient is whole; what its parts say is kept, and the next order finds out that few arrivals pay."""
-    one, states = without_block(problem(loss=loss)), list[Mapping[str, Any]]()
+    one, states = plain(problem(loss=loss)), list[Mapping[str, Any]]()
 
     class Keep(Callback):
         def on_state(self, step: int, state: Callable[[], Mapping[str, Any]]) -> None:
@@ -196,7 +196,7 @@ def test_they_come_near_the_optimum_without_any_whole_gradient(loss: str, late: 
 @pytest.mark.parametrize("seed", range(4))
 def test_where_late_work_is_carried_on_late_answers_count(seed: int) -> None:
     """Curvatures are asked for once, and no step waits for workers that have begun with its own order alone."""
-    run = fit(without_block(alike()), Exponential(0.5, seed=seed), "carry", evaluate_every=0)
+    run = fit(plain(alike()), Exponential(0.5, seed=seed), "carry", evaluate_every=0)
     count = early(run)
     assert {row.work for row in run.arrivals if row.step == 0 and not row.censored} == {6.0}
     assert {row.work for row in run.arrivals if 0 < row.step < count and not row.censored} == {3.0}
@@ -227,7 +227,7 @@ def test_more_numbers_than_can_be_kept_are_not_kept(late: str, monkeypatch: pyte
 
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 def test_each_early_order_is_a_message_of_one_vector_once_all_curvatures_are_known(late: str) -> None:
-    run = fit(without_block(problem()), Exponential(0.5, seed=1), late, evaluate_every=0)
+    run = fit(plain(problem()), Exponential(0.5, seed=1), late, evaluate_every=0)
     parts: set[int] = set()
     for step in range(early(run)):
         (work,) = {row.work for row in run.arrivals if row.step == step and not row.censored}

@@ -19,6 +19,7 @@ class ScriptedMessage:
         started: when the worker began, in seconds since that round began.
         seconds: when it arrived, likewise.
         usable: whether it could be used; if not, its vector was lost, or not finite.
+        worked: for how many seconds the worker worked on it, if that was asked.
     """
 
     worker: int
@@ -27,6 +28,7 @@ class ScriptedMessage:
     started: float
     seconds: float
     usable: bool = True
+    worked: float | None = None
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,7 @@ class Script:
                 float(row["started"]),
                 float(row["seconds"]),
                 not row.get("refused", False),
+                row.get("worked"),
             )
             came.setdefault(int(taken), []).append((int(place), message))
             last_use[message.order_round] = max(int(taken), last_use.get(message.order_round, 0))

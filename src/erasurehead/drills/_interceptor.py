@@ -173,7 +173,9 @@ def _to_tree(entry: HeldEvent) -> Tree:
     due = entry.due if math.isfinite(entry.due) else None
     if isinstance(event, Failed):
         return {"due": due, "failed": asdict(event)}
-    plain: dict[str, Tree] = {name: getattr(event, name) for name in ("worker", "order_round", "step", "started")}
+    plain: dict[str, Tree] = {
+        name: getattr(event, name) for name in ("worker", "order_round", "step", "started", "worked")
+    }
     try:
         vector: Tree = event.read()
         reason = ""
@@ -196,5 +198,6 @@ def _from_tree(tree: Mapping[str, Any]) -> HeldEvent:
         float(tree["time"]),
         copy.read,
         copy,
+        tree["worked"],
     )
     return HeldEvent(arrived, due)

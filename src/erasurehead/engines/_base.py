@@ -33,6 +33,9 @@ TURNS = "turns"
 """Key of the note of an order that says in which order workers take their messages: by the number of each message, its
 place among those of its worker. Without it, programs send them in the order of `sent`."""
 
+WORKED = "worked"
+"""In the note of an order: each message is to say how long its worker worked on it (`Arrived.worked`)."""
+
 UNTIL_NEWER = "until_newer"
 """In the note of an order: a worker sends one message after the other until a newer order is out, and takes that one
 next, whatever late workers do; the message that it is at is finished, or dropped, as they do."""
@@ -50,7 +53,7 @@ class Order:
         kind: which wait rule governs it, such as `"gradient"`.
         coefficients: one number per point, if the message combines several points.
         note: anything else that programs need, such as the tolerance chosen for a nested code; and what engines heed:
-            `PRECISE`, `UNTIL_NEWER`.
+            `PRECISE`, `UNTIL_NEWER`, `WORKED`.
         posted: when it was submitted, in seconds since training began; set by the training loop. Delays that follow the
             clock are drawn from it.
     """
@@ -190,6 +193,8 @@ class Arrived:
         read: returns the vector, shape (spec.length,); engines may compute it only when it is called, and
             then raise `MessageLost` if computing fails.
         lease: the lease that `Engine.release` ends; None if there is none.
+        worked: for how many seconds the worker computed: what would be twice as long if there were twice as much to
+            compute, an injected delay of that kind included. None where the order does not ask, or nobody says.
     """
 
     worker: int
@@ -200,6 +205,7 @@ class Arrived:
     time: float
     read: Callable[[], Array]
     lease: Lease | None = None
+    worked: float | None = None
 
 
 @dataclass(frozen=True)

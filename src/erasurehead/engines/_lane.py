@@ -120,11 +120,11 @@ class Lane:
         """Return what an item means that a `Pipes` has sent of an answer."""
         if item[0] == "failed":
             return Failed(worker, item[1], item[2], now)
-        _, order_round, step, message, told, side, started = item
+        _, order_round, step, message, told, side, started, worked = item
         slots = self.slots
         spec = slots.spec(message) if told is None else told
         lease = BufferLease(slots.vector(spec, side), partial(slots.free, spec.message, side))
-        return Arrived(worker, spec, order_round, step, started, now, lease.read, lease)
+        return Arrived(worker, spec, order_round, step, started, now, lease.read, lease, worked)
 
     def hang_up(self) -> None:
         """Let the worker find the wake pipe at its end."""
@@ -203,4 +203,5 @@ class Pipes(Transport):
         order, spec = answer.order, answer.room.spec
         # As nearly always it is what the program announced: the coordinator knows it then.
         told = None if spec == self._slots.spec(spec.message) else spec
-        self.say("arrived", order.round, order.step, spec.message, told, answer.room.where, answer.started)
+        where = answer.room.where
+        self.say("arrived", order.round, order.step, spec.message, told, where, answer.started, answer.worked)

@@ -23,6 +23,7 @@ from erasurehead.delays._text import as_delays
 from erasurehead.engines._base import (
     CLOSED,
     UNTIL_NEWER,
+    WORKED,
     Arrived,
     Died,
     Engine,
@@ -30,6 +31,7 @@ from erasurehead.engines._base import (
     Failed,
     Joined,
     MessageLost,
+    MessageSpec,
     Moment,
     NoRoom,
     Offered,
@@ -227,8 +229,10 @@ class VirtualEngine(Engine, FaultInjection):
         spec = specs[message.unit]
         lease = VirtualLease(state.program, flight, spec, lost=not message.usable)
         self._handed_out.append(lease)
-        started = playback.started(message)
-        return Arrived(message.worker, spec, message.order_round, flight.order.step, started, time, lease.read, lease)
+        started, step = playback.started(message), flight.order.step
+        return Arrived(
+            message.worker, spec, message.order_round, step, started, time, lease.read, lease, message.worked
+        )
 
     def _play_event(self, scripted: ScriptedEvent) -> Event:
         """Return the event of a worker in a recorded run, as it happens again."""
@@ -393,6 +397,16 @@ class VirtualEngine(Engine, FaultInjection):
         if math.isfinite(seconds):
             self._push_message(self.now() + seconds, worker, state)
 
+    def _worked(self, worker: int, state: Worker, order: Order, spec: MessageSpec) -> float | None:
+        """Return what of a message's time would be twice as long if it were twice as much work."""
+        if not self.virtual:  # it takes our own time
+            return None
+        once, twice = (
+            self._draws.delay(order, worker, self._workers, len(state.done), work)
+            for work in (spec.work, 2.0 * spec.work)
+        )
+        return self.seconds_per_task * spec.work + (twice - once)
+
     def _fail(self, worker: int, state: Worker, order: Order, error: Exception) -> None:
         state.busy = False
         self._push(self.now(), worker, state.life, Failed(worker, order.round, told(error), self.now()))
@@ -409,7 +423,8 @@ class VirtualEngine(Engine, FaultInjection):
             event: Event = Failed(worker, flight.order.round, str(lost), self.now())
         else:
             order, started = flight.order, state.started
-            event = Arrived(worker, spec, order.round, order.step, started, self.now(), lease.read, lease)
+            worked = self._worked(worker, state, order, spec) if order.note.get(WORKED, False) else None
+            event = Arrived(worker, spec, order.round, order.step, started, self.now(), lease.read, lease, worked)
         if isinstance(event, Arrived):
             self._handed_out.append(lease)
             state.done.append(spec)

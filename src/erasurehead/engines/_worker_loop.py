@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.late_work import LateWork, rounds_kept
 from erasurehead.delays import Delays
-from erasurehead.engines._base import UNTIL_NEWER, MessageSpec, Order, Program, told
+from erasurehead.engines._base import UNTIL_NEWER, WORKED, MessageSpec, Order, Program, told
 
 _LONGEST = 1e9  # seconds; longer delays are as good as endless
 _PAUSE = 0.001  # seconds between two looks for room that the coordinator still reads
@@ -42,12 +42,14 @@ class OutgoingMessage:
         room: room that holds the vector.
         started: when work on the order began, in seconds of `time.monotonic`.
         last: whether it is the last one for the order.
+        worked: as `Arrived` has it.
     """
 
     order: Order
     room: Room
     started: float
     last: bool
+    worked: float | None = None
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,7 @@ class WorkerLoop:
         self.delays = delays
         self.preempt, self._kept = late == "preempt", rounds_kept(late)
         self.transport = transport
+        self._worked: float | None = None  # seconds of computing the last message
 
     def answers(self) -> Iterator[Answer]:
         """Yield the answers, in order and without end; a message's room may be written again afterwards."""
@@ -172,7 +175,7 @@ class WorkerLoop:
                     remaining = self.program.remaining(order, done)
                 except Exception as raised:
                     error = raised
-                yield OutgoingMessage(order, room, started, last=error is None and not remaining)
+                yield OutgoingMessage(order, room, started, error is None and not remaining, self._worked)
                 if error is not None:
                     raise error
                 if order.note.get(UNTIL_NEWER, False) and self.transport.newer():
@@ -191,10 +194,14 @@ class WorkerLoop:
             return None
         keep = False
         try:
+            begun, seconds = time.monotonic(), 0.0
             self.program.compute(spec, taken, room.vector)
-            seconds = 0.0
+            self._worked = time.monotonic() - begun if order.note.get(WORKED, False) else None
             if self.delays is not None:
                 seconds = self.delays.seconds(self.number, order.step, unit, spec.work, order.posted)
+                if self._worked is not None:
+                    twice = self.delays.seconds(self.number, order.step, unit, 2.0 * spec.work, order.posted)
+                    self._worked += twice - seconds
             keep = self._sit_out(min(seconds, _LONGEST))
         finally:
             if not keep:

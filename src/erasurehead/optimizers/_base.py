@@ -37,6 +37,8 @@ class PartialGradient:
             order did not ask for it.
         entries: their summand of the mean number of entries in a sample that are not zero; 0 if it did not.
         block: their summand of second derivatives between columns, perhaps with zeros behind it; None if it did not.
+        own: a model that is better for these tasks, 0 for parameters that they do not touch, with their summands of the
+            gradient and of the loss there; None if the order did not ask for it.
     """
 
     step: int
@@ -47,6 +49,7 @@ class PartialGradient:
     curvature: Array | None = None
     entries: float = 0.0
     block: Array | None = None
+    own: tuple[Array, Array, float] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +75,8 @@ class Answer:
         waited: for how many seconds the workers were waited for.
         work_odds: how much likelier it seems that messages take the longer the more work is in them than that they
             have a time of their own, as on a slow network: the log of the odds; inf while too little is known.
+        pace: for how many seconds a worker computes a gradient, as the messages in time said, the slowest of them; inf
+            where none said, as only the first orders ask.
     """
 
     estimate: Array | None
@@ -84,6 +89,7 @@ class Answer:
     late_parts: Sequence[PartialGradient] = ()
     waited: float = 0.0
     work_odds: float = math.inf
+    pace: float = math.inf
 
 
 class Optimizer(Resumable, ABC):

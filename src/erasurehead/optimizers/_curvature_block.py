@@ -129,6 +129,11 @@ class CurvatureBlock(Resumable):
         return _triangle(self._outputs * side) if self.coupled else self._outputs * _triangle(side)
 
     @property
+    def work(self) -> float:
+        """What it costs a worker, in gradients."""
+        return self._work
+
+    @property
     def price(self) -> float:
         """What it costs, in gradients."""
         return max(self.numbers / (self._size + 1), self._work)

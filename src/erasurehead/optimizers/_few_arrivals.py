@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, product, squared_norm
 from erasurehead._internal.resumable import Resumable
-from erasurehead.optimizers._base import PartialGradient
+from erasurehead.engines._base import WORKED
+from erasurehead.optimizers._base import Answer, PartialGradient
 from erasurehead.optimizers._curvature_block import SURE, spreads
 from erasurehead.optimizers._lbfgs_memory import LBFGSMemory
-from erasurehead.optimizers._order_kinds import CURVATURE, LATE_PARTS
+from erasurehead.optimizers._order_kinds import CURVATURE, LATE_PARTS, OWN_MODEL
 from erasurehead.optimizers._part_memory import TINY, KnownPart, PartMemory
 from erasurehead.optimizers._scaling import penalty_curvature
 from erasurehead.problems import Penalty
@@ -28,7 +30,14 @@ _FAST = 0.25  # of what the level fell in the time before: where it falls by les
 _MOST = 15  # times as many arrivals as there are parts, after which whole gradients are asked for if some are missing
 _DROPPED, _CARRIED = 0.1, 1 / 3  # of the parts, that a step waits for, if late work is dropped or carried on
 _BLOCK_GROWS = 1.5  # times the data that the block in use is of: one of more data is worth computing its inverse
+_LITTLE = 0.5  # of the time in which the first answers came, that more work may take
+_OWN, _SHARE = 3, 0.3  # models of parts' own, and of all parts at most, after which no more are asked for
+_ALIKE, _BELOW = 0.6, 1.5  # see `_own_of`
+_GRADIENTS, _NEWTON_STEPS, _FEWEST = 60, 3, 3  # the work of such a model; its steps; products in a step, at least
 _LONGER = 1.5  # times as long as the longest of the last steps, one for each part, that a step may be
+
+
+_NOTHING = Answer(None)
 
 
 @final
@@ -69,9 +78,18 @@ class FewArrivals(Resumable):
     much less in their second half, in which it was least, than in their first (`"slow"`): where it has nearly come to
     its end, these steps are the fastest.
 
+    The messages of the first order say how long their workers computed. Where half of the time in which they came holds
+    many gradients, the next orders also ask each worker for a model of its own tasks, which some Newton steps lead to
+    (`OWN_MODEL`), and for the gradient there. Where tasks are alike, that is near the minimum of all: with the first
+    one that suits other parts, too (`_own_of`), everything begins anew, and only what is said from these orders on
+    counts: the mean of the points is one of such models then, and of newer ones. Three are enough. (One-shot averaging:
+    Zhang, Duchi and Wainwright, JMLR 2013; here it is where the steps above begin.) The level says nothing as long as
+    losses of parts' own models are in it.
+
     Orders also ask for each part's block of second derivatives (`CurvatureBlock`): the first one after curvatures are
-    known, to find out whether messages with more work take longer, and further ones if they do not. B begins with it
-    before anything else is known, and then as long as it gains; while it does, `"slow"` is no reason.
+    known, if that is little work in the same sense, to find out whether longer messages take longer, and further ones
+    if they do not. B begins with it before anything else is known, and then as long as it gains; while it does,
+    `"slow"` is no reason.
 
     A step waits for a tenth of the parts. Under `carried`, workers are busy and an order is answered slowly, but some
     order is answered all the time: a step waits for a third of the parts, of whichever order it is.
@@ -81,6 +99,8 @@ class FewArrivals(Resumable):
         memory: pairs and diagonals, to which those of these steps are added.
         n_parameters: length of the model.
         carried: whether late workers finish their old work, and late answers to all orders are wanted.
+        newton: whether workers can solve Newton systems of their own tasks.
+        quadratic: whether one such system is enough.
 
     Attributes:
         why: why it is over: `"level"`, `"slow"`, `"rise"`, `"missing"` or `"size"`; empty while it is not.
@@ -88,6 +108,11 @@ class FewArrivals(Resumable):
 
     checkpointed = (
         "why",
+        "_cheap",
+        "_own",
+        "_own_since",
+        "_n_own",
+        "_refused",
         "_in_block",
         "_probed",
         "_known",
@@ -108,8 +133,22 @@ class FewArrivals(Resumable):
         "_least",
     )
 
-    def __init__(self, penalty: Penalty, memory: LBFGSMemory, n_parameters: int, carried: bool = False) -> None:
+    def __init__(
+        self,
+        penalty: Penalty,
+        memory: LBFGSMemory,
+        n_parameters: int,
+        carried: bool = False,
+        newton: bool = False,
+        quadratic: bool = False,
+    ) -> None:
         self.why: str = ""
+        self._newton, self._quadratic = newton, quadratic
+        self._cheap = 0.0  # gradients that a worker can compute without anybody noticing
+        self._own: Mapping[str, float] = {}  # what the next order is to ask for of the parts' own models
+        self._own_since = 0  # the first step that asks for them
+        self._n_own = 0  # how many have come
+        self._refused = False  # whether they do not suit the other parts
         self._penalty, self._memory, self._carried = penalty, memory, carried
         self._penalty_curvature = penalty_curvature(penalty, n_parameters)
         self._known = PartMemory(n_parameters)
@@ -140,9 +179,11 @@ class FewArrivals(Resumable):
             "arrivals": max(1, round(share * self.n_parts)),
             "probing": first,
             "while_it_pays": not self._carried,
-            CURVATURE: not self._known.whole and (first or not self._carried),
+            CURVATURE: not self._known.bounded and (first or not self._carried),
             LATE_PARTS: self._carried,
+            **({WORKED: True} if first else {}),
             **(self._memory.block.note if self._memory.block.asked else {}),
+            **({OWN_MODEL: self._own, CURVATURE: True} if self._own else {}),
         }
 
     @property
@@ -153,18 +194,19 @@ class FewArrivals(Resumable):
     @property
     def n_parts(self) -> float:
         """How many parts there are, known ones or not, as far as one can tell."""
-        return len(self._known.parts) / self._known.share if self._known.parts else 1.0
+        return len(self._known.parts) / self._known.curved if self._known.parts else 1.0
 
     @property
     def decision(self) -> dict[str, Any]:
         """What was decided when the last parts came."""
         act = {"act": "few", "parts": len(self._known.parts)} if not self.why else {"act": "whole", "why": self.why}
+        act |= {"own": -1 if self._refused else self._n_own} if self._own_since else {}
         return {**act, "scaling": self._memory.power, "pairs": len(self._memory), "columns": self._memory.n_columns}
 
     @property
     def bound(self) -> tuple[Array, float] | None:
         """The curvature along each parameter and a sample's entries, of all data; None while parts are missing."""
-        return (self._known.curvature, self._known.entries) if self._known.whole else None
+        return (self._known.curvature, self._known.entries) if self._known.bounded else None
 
     def ask(self, x: Array, step: int) -> None:
         """Take note of the model of the next order, so that late answers to it are understood."""
@@ -187,18 +229,52 @@ class FewArrivals(Resumable):
             if point is None:
                 continue
             before = self._known.parts.get(part.tasks)
-            if before is not None and self._misled(part, before):
+            own = self._own_of(part)
+            if own is not None:
+                point, slope, loss = own
+                part = replace(part, gradient=slope, loss=loss)
+            elif before is not None and self._misled(part, before):
                 self._forget_pairs()
                 continue
-            if self._known.take(part, point):
+            if self._known.take(part, point, own is not None):
                 self._heard += 1
+                self._n_own += own is not None
                 if before is not None and not len(self._memory):
                     self._learn(before, part, point)
         return True
 
+    def _own_of(self, part: PartialGradient) -> tuple[Array, Array, float] | None:
+        """Return a part's own model, with the gradient and the loss there, if it is to count in place of the order's.
+
+        With the first one, all begins anew, if it suits the other parts, too: their gradients promise nearly as much
+        along the way to it as its own part's did. They promise less the more it owes to the noise of few samples, and
+        nothing where tasks differ. If its part was not heard before, they must promise as much as its loss is below
+        theirs, 1.5 times: were all parts alike, and the loss quadratic, it would be twice as much.
+        """
+        if part.own is None or part.curvature is None or self._refused:
+            return None
+        point, slope, loss = part.own
+        own = np.where(part.curvature > 0.0, point, self._points[part.step]), slope, loss
+        if self._known.first:
+            return own
+        before = self._known.parts.get(part.tasks)
+        others = [one for tasks, one in self._known.parts.items() if one.step < self._own_since and tasks != part.tasks]
+        promise = part.share * sum(product(one.gradient, one.point - own[0]) for one in others)
+        share = sum(one.share for one in others)
+        if before is None:
+            least = _BELOW * (part.share * sum(one.loss for one in others) - share * loss)
+        else:
+            least = _ALIKE * share * product(before.gradient, before.point - own[0])
+        if not promise > least:
+            self._own, self._refused = {}, True
+            return None
+        self._known.restart(self._own_since)
+        self._forget_pairs()
+        return own
+
     def _misled(self, part: PartialGradient, before: KnownPart) -> bool:
         """Return whether L-BFGS has led to a model that, as this part tells it, is worse than the first one."""
-        if not len(self._memory) or self._first_level is None or part.step <= before.step:
+        if not len(self._memory) or self._first_level is None or part.step <= before.step or before.own:
             return False
         return (part.loss - before.loss) / part.share > self._first_level - self._level
 
@@ -229,13 +305,13 @@ class FewArrivals(Resumable):
         """Take note that the numbers at the newest model are not finite."""
         self.why = "rise"
 
-    def move(self, x: Array, newton_follows: bool = False, odds: float = math.inf) -> Array:
+    def move(self, x: Array, newton_follows: bool = False, answer: Answer = _NOTHING) -> Array:
         """Return the model that the known parts lead to.
 
         Arguments:
             x: the newest model, shape (n_parameters,).
             newton_follows: whether Newton steps of the workers' own data can follow.
-            odds: that work takes time, as a log.
+            answer: what came of the last order, beside the parts.
         """
         self._rounds += 1
         latest, memory = self._known, self._memory
@@ -245,14 +321,16 @@ class FewArrivals(Resumable):
         gradient = self._gradient(centre)
         if self._scaled < len(latest.parts):
             self._scaled = len(latest.parts)
-            memory.scale((latest.curvature / latest.share, latest.entries / latest.share), self._penalty_curvature)
-        self._block(odds)
+            memory.scale((latest.curvature / latest.curved, latest.entries / latest.curved), self._penalty_curvature)
+        self._decide(answer)
         level = latest.loss / latest.share + self._penalty.value(centre)
-        self._level = level
+        if not latest.own:
+            self._level = level
         if self._first_level is None:
             self._first_level = level
         if latest.whole:
             self._remember(centre, gradient)
+        if latest.whole and not latest.own:
             least = self._watch(level, centre, newton_follows)
             if self.why:
                 return least
@@ -262,25 +340,44 @@ class FewArrivals(Resumable):
             self._choose()
         return centre + self._bounded(memory.downhill(gradient))
 
-    def _block(self, odds: float) -> None:
-        """Take what is known of the block, and decide whether the next order asks for more of it."""
+    def _decide(self, answer: Answer) -> None:
+        """Take what is known of the block, and decide what else the next order asks for."""
         known, block = self._known, self._memory.block
         if not (block.off or block.chosen):
-            block.choose(known.curvature / known.share, known.entries / known.share)
+            block.choose(known.curvature / known.curved, known.entries / known.curved)
         grown = min(_BLOCK_GROWS * self._in_block, 1.0 - 1e-9)
         if known.block is not None and known.block_share >= grown and self._in_block < 1.0 - 1e-9:
             self._in_block = known.block_share
-            bound = known.curvature / known.share
+            bound = known.curvature / known.curved
             block.take(known.block / known.block_share, bound, self._penalty_curvature)
             self._memory.join()
             self._spread = [(bent, *spreads(one, other, self._memory.metrics)) for bent, one, other in self._pairs]
-        block.asked = block.chosen and known.block_share < 1.0 - 1e-9 and (odds < SURE or not self._probed)
-        self._probed = self._probed or block.chosen
+        if self._rounds == 1:
+            self._cheap = _LITTLE * answer.waited / max(answer.pace, TINY)
+            self._ask_own()
+        if self._n_own >= min(_OWN, max(1, round(_SHARE * self.n_parts))):
+            self._own = {}
+        pays = answer.work_odds < SURE or (not self._probed and block.work < self._cheap)
+        block.asked = block.chosen and known.block_share < 1.0 - 1e-9 and pays
+        self._probed = self._probed or block.asked
+
+    def _ask_own(self) -> None:
+        """Ask for models of the parts' own, if that is little work beside the time that the first answers took."""
+        steps = 1 if self._quadratic else _NEWTON_STEPS
+        iterations = int(min(_GRADIENTS, self._cheap)) // steps - 3
+        if self._newton and iterations >= _FEWEST:
+            damping = float(self._penalty_curvature.mean())
+            self._own = {"steps": steps, "iterations": iterations, "damping": damping, "share": 1.0 / self.n_parts}
+            self._own_since = max(self._points) + 1
 
     def _bounded(self, step: Array) -> Array:
-        """Shorten a step that is much longer than the last ones: pairs of old gradients may mislead for a while."""
+        """Shorten a step that is much longer than the last ones: pairs of old gradients may mislead for a while.
+
+        So may a diagonal, where parts' own models were better than what it leads to.
+        """
         length = math.sqrt(product(step, self._memory.diagonals[0] * step))
-        longest = _LONGER * max(self._lengths, default=math.inf) if len(self._memory) else math.inf
+        uncertain = len(self._memory) or self._known.first
+        longest = _LONGER * max(self._lengths, default=math.inf) if uncertain else math.inf
         if length > longest:
             step *= longest / length
             length = longest
@@ -293,7 +390,7 @@ class FewArrivals(Resumable):
         if not self._memory.diagonals:
             return
         step = point - before.point
-        share = self._known.share
+        share = self._known.curved
         most = share / part.share
         curvature = before.curvature
         whole = self._known.curvature

@@ -26,6 +26,13 @@ NEWTON = "newton"
 the model and a vector. Its note says for how many arrivals to wait and how long at most (see `wait_rules.early`), and
 what `Shard.newton_step` is to be told."""
 
+OWN_MODEL = "own_model"
+"""Key of the note of an order of kind `"early"` that also asks each worker for a model that is better for its own
+tasks, as if all data were like theirs, and for the gradient there: two vectors behind gradient and curvature. With it
+stands a mapping: so many Newton `steps`, each of so many `iterations`; the `damping` that the penalty adds to the
+curvature, and the `share` of all data that a message is of. No tasks are counted twice: what a message says is of its
+own tasks alone, and takes the place of what was known of them, whichever of their workers sent it."""
+
 LATE_PARTS = "late_parts"
 """Key of the note of an order of kind `"early"` whose late answers are wanted, too: see `Answer.late_parts`."""
 
@@ -70,6 +77,11 @@ def asks_curvature(order: Order) -> bool:
     return bool(order.note.get(CURVATURE, kind_of(order.kind).curvatures))
 
 
+def vectors_of(order: Order) -> int:
+    """Return how many vectors of a gradient's length a message begins with that answers an order."""
+    return 1 + asks_curvature(order) + 2 * (OWN_MODEL in order.note)
+
+
 def block_of(order: Order) -> Mapping[str, float]:
     """Return what an order says of the second derivatives that it asks for; nothing if it asks for none."""
     return order.note.get(BLOCK) or {}
@@ -81,7 +93,7 @@ def models_of(order: Order) -> tuple[Array, ...]:
 
 
 def sections(vector: Array, n_vectors: int, length: int) -> list[Array]:
-    """Return the vectors that a message holds: a gradient, perhaps a curvature, and perhaps a block.
+    """Return the vectors that a message holds: a gradient, perhaps others, and perhaps a block.
 
     Arguments:
         vector: what the message holds.
@@ -96,4 +108,6 @@ def work_of(order: Order) -> float:
     """Return how many times as much work a message is that answers an order as one with a gradient alone."""
     if order.kind == NEWTON:  # curvatures, margins, and products with second derivatives; each is as much as a gradient
         return 2.0 + float(order.note["iterations"])
-    return (2.0 if asks_curvature(order) else 1.0) + block_of(order).get("work", 0.0)
+    own = order.note.get(OWN_MODEL)
+    solved = 2.0 + own["steps"] * (3.0 + own["iterations"]) if own else 0.0
+    return (2.0 if asks_curvature(order) else 1.0) + block_of(order).get("work", 0.0) + solved

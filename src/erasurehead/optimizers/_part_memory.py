@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -24,10 +24,12 @@ class KnownPart:
         share: fraction of all samples that it has.
         loss: its summand of the mean loss at the point.
         entries: its summand of the mean number of entries in a sample that are not zero.
-        point: the model of that order, shape (n_parameters,).
+        point: the model of that order, or the part's own, shape (n_parameters,).
         gradient: its summand of the gradient there, without the penalty, shape (n_parameters,).
         curvature: its summand of the bound on the curvature along each parameter, shape (n_parameters,).
         block: its summand of the second derivatives between columns; None if they are not known.
+        own: whether the point is the part's own.
+        counts: whether its gradient counts; if not, it is of an order before the first own model.
     """
 
     step: int
@@ -38,6 +40,8 @@ class KnownPart:
     gradient: Array
     curvature: Array
     block: Array | None = None
+    own: bool = False
+    counts: bool = True
 
 
 @final
@@ -49,29 +53,54 @@ class PartMemory(Resumable):
 
     Attributes:
         parts: what is known of each part, by its tasks.
-        share: fraction of all samples that the known parts have.
-        gradient: the sum of their gradients, shape (n_parameters,).
-        curvature: the sum of their curvatures, shape (n_parameters,).
+        first: the first step whose gradients count.
+        share: fraction of all samples that the parts have whose gradients count.
+        gradient: the sum of these gradients, shape (n_parameters,).
+        curved: fraction of all samples that the parts have whose curvatures are known.
+        curvature: the sum of these curvatures, shape (n_parameters,).
         block: the sum of what is known of second derivatives between columns; None if nothing is.
         block_share: fraction of all samples that these are of.
     """
 
-    checkpointed = ("parts", "share", "gradient", "curvature", "block", "block_share", "_weighted")
+    checkpointed = (
+        "parts",
+        "first",
+        "share",
+        "gradient",
+        "curved",
+        "curvature",
+        "block",
+        "block_share",
+        "_weight",
+        "_weighted",
+    )
     records = (KnownPart,)
 
     def __init__(self, n_parameters: int) -> None:
         self.parts: dict[tuple[int, ...], KnownPart] = {}
-        self.share = 0.0
-        self.gradient = np.zeros(n_parameters)
+        self.curved = 0.0
         self.curvature = np.zeros(n_parameters)
         self.block: Array | None = None
         self.block_share = 0.0
-        self._weighted = np.zeros(n_parameters)  # the sum of their points, each weighted by its curvature
+        self.restart(0)
+
+    def restart(self, first: int) -> None:
+        """Let no gradients count but those of a step, and of later ones."""
+        self.first, self.share = first, 0.0
+        self.gradient = np.zeros(len(self.curvature))
+        self._weight = np.zeros(len(self.curvature))  # the curvatures of the parts that count
+        self._weighted = np.zeros(len(self.curvature))  # the sum of their points, each weighted by its curvature
+        self.parts = {tasks: replace(part, counts=False) for tasks, part in self.parts.items()}
 
     @property
     def whole(self) -> bool:
-        """Whether the parts are all there."""
+        """Whether the parts all count."""
         return self.share > 1.0 - 1e-9
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the curvatures of all parts are known."""
+        return self.curved > 1.0 - 1e-9
 
     @property
     def entries(self) -> float:
@@ -80,44 +109,53 @@ class PartMemory(Resumable):
 
     @property
     def loss(self) -> float:
-        """The sum of their losses, each at its own point."""
-        return sum(part.loss for part in self.parts.values())
+        """The sum of the losses of those that count, each at its own point."""
+        return sum(part.loss for part in self.parts.values() if part.counts)
+
+    @property
+    def own(self) -> bool:
+        """Whether some of those that count are known at models of their own."""
+        return any(part.own for part in self.parts.values() if part.counts)
 
     def fits(self, part: PartialGradient) -> bool:
         """Return whether a part is one of those that are known, or has no task in common with any of them."""
         return part.tasks in self.parts or not any(set(part.tasks) & set(tasks) for tasks in self.parts)
 
-    def take(self, part: PartialGradient, point: Array) -> bool:
+    def take(self, part: PartialGradient, point: Array, own: bool = False) -> bool:
         """Take what a part says; return whether it is news, and its curvature is known.
 
         Arguments:
             part: what it says.
             point: the model that this is of, shape (n_parameters,).
+            own: whether that is the part's own.
         """
         before = self.parts.get(part.tasks)
         if before is None:
             if part.curvature is None:
                 return False
-            self.parts[part.tasks] = KnownPart(
-                part.step, part.share, part.loss, part.entries, point, part.gradient, part.curvature
-            )
-            self.share += part.share
-            self.curvature = self.curvature + part.curvature
-            self.gradient = self.gradient + part.gradient  # never in place: a state may have it
-            self._weighted = self._weighted + part.curvature * point
-            return True
-        if part.step <= before.step:
-            return False
-        block = before.block
-        if part.block is not None and block is None:
+            curvature, entries, block, counted = part.curvature, part.entries, None, False
+            self.curved += part.share
+            self.curvature = self.curvature + curvature  # never in place: a state may have it
+        else:
+            if part.step <= before.step:
+                return False
+            curvature, entries, block, counted = before.curvature, before.entries, before.block, before.counts
+        if part.block is not None and block is None and before is not None:
             block = part.block
             self.block = block if self.block is None else self.block + block
             self.block_share += part.share
+        counts = part.step >= self.first
         self.parts[part.tasks] = KnownPart(
-            part.step, part.share, part.loss, before.entries, point, part.gradient, before.curvature, block
+            part.step, part.share, part.loss, entries, point, part.gradient, curvature, block, own, counts
         )
-        self.gradient = self.gradient + part.gradient - before.gradient
-        self._weighted = self._weighted + before.curvature * (point - before.point)
+        if counted and before is not None:
+            self.gradient = self.gradient + part.gradient - before.gradient
+            self._weighted = self._weighted + curvature * (point - before.point)
+        elif counts:
+            self.share += part.share
+            self.gradient = self.gradient + part.gradient
+            self._weight = self._weight + curvature
+            self._weighted = self._weighted + curvature * point
         return True
 
     def centre(self, x: Array) -> Array:
@@ -126,6 +164,6 @@ class PartMemory(Resumable):
         A parameter that matters to one part alone is where it was when that part last spoke.
 
         Arguments:
-            x: what it is for parameters that matter to no part, shape (n_parameters,).
+            x: what it is for parameters that matter to none that counts, shape (n_parameters,).
         """
-        return np.where(self.curvature > 0.0, self._weighted / np.maximum(self.curvature, TINY), x)
+        return np.where(self._weight > 0.0, self._weighted / np.maximum(self._weight, TINY), x)

@@ -54,7 +54,8 @@ class QuasiNewton(Optimizer):
     above then continues from their model, with the curvatures and the pairs that they found. The first order finds out
     whether few arrivals pay. If it brings the whole gradient, the next two may still stop early, as the first one also
     takes what it takes the machines to get going: what its parts say is remembered, and curvatures are not asked for
-    again. Problems that have no bound on the curvature or a sharp penalty, are not convex, or are stochastic begin with
+    again. Where work takes little time, workers also answer with models of their own tasks, and the steps begin from
+    these. Problems that have no bound on the curvature or a sharp penalty, are not convex, or are stochastic begin with
     whole gradients.
 
     Where these steps turn out to be slow, and work takes the workers no time to speak of, `LocalNewton` puts Newton
@@ -119,6 +120,7 @@ class QuasiNewton(Optimizer):
         super().__init__(x)
         self._stochastic = self._convex = self._lossy = False
         self._early: Early = ""
+        self._solves = False, False
         self._know_nothing()
 
     def _know_nothing(self) -> None:
@@ -138,7 +140,7 @@ class QuasiNewton(Optimizer):
 
     def begin(self, problem: Problem, early: Early = "", lossy: bool = False) -> None:
         super().begin(problem, early, lossy)
-        self._early, self._lossy = early, lossy
+        self._early, self._lossy, self._solves = early, lossy, (problem.newton, problem.quadratic)
         if problem.regularizer.steepest(self.x, np.zeros(len(self.x))) is None:
             raise invalid(
                 "penalty",
@@ -155,7 +157,8 @@ class QuasiNewton(Optimizer):
             self._newton = LocalNewton() if problem.newton else None
 
     def _few_arrivals(self) -> FewArrivals:
-        return FewArrivals(self.penalty, self._memory, len(self.x), carried=self._early == "carry")
+        carried, (newton, quadratic) = self._early == "carry", self._solves
+        return FewArrivals(self.penalty, self._memory, len(self.x), carried, newton, quadratic)
 
     @property
     def best(self) -> Array:
@@ -199,9 +202,10 @@ class QuasiNewton(Optimizer):
         parts' newest losses no longer falls (`"level"`), hardly does (`"slow"`), or is above what it was at first
         (`"rise"`), some part has never been heard (`"missing"`), or there are too many numbers to keep (`"size"`).
         Where the parts that came no longer match the earlier ones, because the code was resized or tasks are lost,
-        `why` is `"unknown"`, and there is nothing else. `solve`: the model is the base of a new search, for which the
-        next order asks for Newton steps of a few workers' own data; what comes of them is an `accept`, too, with the
-        number of these `steps`.
+        `why` is `"unknown"`, and there is nothing else. Where parts were asked for models of their own, `own` is how
+        many have come, or -1 if they do not suit the others. `solve`: the model is the base of a new search, for which
+        the next order asks for Newton steps of a few workers' own data; what comes of them is an `accept`, too, with
+        the number of these `steps`.
         `accept`: the model is the base of a new search, whose first step promises to lower the objective by `promise`,
         with `pairs` in memory, the power `scaling` of the curvatures, and second derivatives between so many `columns`
         (`few` and `whole` say these, too). `shorten`: the objective had not fallen
@@ -303,7 +307,7 @@ class QuasiNewton(Optimizer):
             self._decision = {"act": "whole", "why": "unknown"}  # the whole gradient is asked for at the same point
             return True
         newton_follows = self._newton is not None and self._newton.pays(answer.work_odds)
-        self.x = few.move(self.x, newton_follows, answer.work_odds).astype(self.x.dtype, copy=False)
+        self.x = few.move(self.x, newton_follows, answer).astype(self.x.dtype, copy=False)
         self._decision = few.decision
         if few.why:
             self._asks_curvature = few.bound is None

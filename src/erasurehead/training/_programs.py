@@ -10,6 +10,7 @@ another length, of second derivatives between columns. An order of kind
 from __future__ import annotations
 
 import hashlib
+import math
 import pickle
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,12 +20,22 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.arrays import Array, IntArray, product
 from erasurehead._internal.partition import split_samples
 from erasurehead.decoding._layout import Layout
 from erasurehead.engines import MessageSpec, Order, Program
 from erasurehead.engines._base import BY_TASK, TURNS
-from erasurehead.optimizers._order_kinds import NEWTON, asks_curvature, block_of, is_plain, models_of, sections, work_of
+from erasurehead.optimizers._order_kinds import (
+    NEWTON,
+    OWN_MODEL,
+    asks_curvature,
+    block_of,
+    is_plain,
+    models_of,
+    sections,
+    vectors_of,
+    work_of,
+)
 from erasurehead.problems import Problem, Shard
 
 if TYPE_CHECKING:
@@ -150,12 +161,13 @@ class CodedProgram(Program):
     def take(self, order: Order) -> Any:
         local = [[shard.take(point) for shard in self.shards] for point in order.points]
         newton = (order.note["damping"], order.note["iterations"]) if order.kind == NEWTON else None
-        return local, order.coefficients or (1.0,) * len(models_of(order)), order.step, newton, block_of(order)
+        factors, own = order.coefficients or (1.0,) * len(models_of(order)), order.note.get(OWN_MODEL)
+        return local, factors, order.step, newton, block_of(order), own
 
     def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
         recipe = self._recipes[spec.message]
         shard = self.shards[recipe.shard]
-        local, factors, step, newton, block = taken
+        local, factors, step, newton, block, own = taken
         models = [parts[recipe.shard] for parts in local]
         if block:
             n_pieces, marks = len(recipe.coefficients), models.pop()
@@ -166,7 +178,16 @@ class CodedProgram(Program):
             for piece, coefficients in enumerate(recipe.coefficients):
                 shard.block(models[0], marks, coefficients, block["coupled"], whole[: block["numbers"]])
                 summed += whole[piece * length : (piece + 1) * length]
-        if spec.vectors == 2:
+        if own:
+            *vectors, told, sloped = sections(out, spec.vectors, len(out) // spec.vectors)
+            out, vector = out[: len(vectors) * len(told)], np.zeros(len(models[0]) + 1)
+            coefficients = np.abs(recipe.coefficients[0])
+            vector[:-1] = own_model(shard, models[0], coefficients, own)
+            told[:], sloped[:] = 0.0, 0.0
+            recipe.add(vector, 0, told)
+            vector[-1] = shard.combine(vector[:-1].copy(), coefficients, step, vector[:-1])
+            recipe.add(vector, 0, sloped)
+        if spec.vectors > 1:
             out, curvature = sections(out, 2, len(out) // 2)
             curvature[:] = 0.0
             vector = np.empty(len(models[0]) + 1, out.dtype)
@@ -191,6 +212,34 @@ class CodedProgram(Program):
                     recipe.add(vector, piece, out)
 
 
+def own_model(shard: Shard, start: Array, coefficients: Array, asked: Mapping[str, float]) -> Array:
+    """Return a model that is better for a shard's tasks than another.
+
+    Newton steps lower the mean loss of these tasks, with the penalty as a ridge; one that does not is shortened.
+
+    Arguments:
+        shard: the shard.
+        start: the model to begin with, restricted to its support.
+        coefficients: of its tasks.
+        asked: what the order says: see `OWN_MODEL`.
+    """
+    share, damping = asked["share"], asked["damping"]
+    best, least, change = start, math.inf, np.zeros_like(start)
+    slope = np.empty_like(start)
+    for left in range(int(asked["steps"]), -1, -1):
+        point = best + change
+        value = shard.combine(point, coefficients, 0, slope) / share + 0.5 * damping * product(point, point)
+        if not value < least:
+            change *= 0.25
+            continue
+        best, least = point, value
+        if left:
+            change = np.zeros_like(start)
+            wanted = -(slope / share + damping * point)
+            shard.newton_step(point, wanted, coefficients, damping, int(asked["iterations"]), change)
+    return best
+
+
 def as_asked(spec: MessageSpec, order: Order, n_pieces: int) -> MessageSpec:
     """Return a message as it answers an order: as long, and as much work, as what the order asks for.
 
@@ -202,8 +251,10 @@ def as_asked(spec: MessageSpec, order: Order, n_pieces: int) -> MessageSpec:
     if order.kind == NEWTON:
         return replace(spec, work=work_of(order) * spec.work)
     work, block = spec.work * work_of(order), block_of(order)
-    spec = with_curvature(spec) if asks_curvature(order) else spec
-    return replace(spec, length=spec.length + -(-int(block["numbers"]) // n_pieces), work=work) if block else spec
+    if not (block or OWN_MODEL in order.note):
+        return with_curvature(spec) if asks_curvature(order) else spec
+    n_vectors, numbers = vectors_of(order), -(-int(block.get("numbers", 0)) // n_pieces)
+    return replace(spec, length=n_vectors * spec.length + numbers, work=work, vectors=n_vectors)
 
 
 @lru_cache(maxsize=16)

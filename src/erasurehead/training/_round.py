@@ -18,7 +18,7 @@ from erasurehead.engines import Order
 from erasurehead.engines._base import MessageLost
 from erasurehead.errors import Diverged
 from erasurehead.optimizers._base import PartialGradient
-from erasurehead.optimizers._order_kinds import asks_curvature, block_of, kind_of, sections
+from erasurehead.optimizers._order_kinds import asks_curvature, block_of, kind_of, sections, vectors_of
 from erasurehead.schemes import Aggregation, ByCoverage
 from erasurehead.schemes._aggregation import Vectors
 from erasurehead.schemes.wait_rules import View
@@ -174,7 +174,7 @@ class RoundRunner(Resumable):
             weights = decoding.weights[:, place : place + 1]
             if weights.any():
                 alone = replace(decoding, messages=decoding.messages[place : place + 1], weights=weights)
-                yield self._part(alone, vector, current, current.order.step, 1 + asks_curvature(current.order))
+                yield self._part(alone, vector, current, current.order.step, vectors_of(current.order))
 
     def _part(self, alone: Decoding, vector: Array, current: Round, step: int, vectors: int) -> PartialGradient:
         """Return what one message says of its tasks.
@@ -184,7 +184,7 @@ class RoundRunner(Resumable):
             vector: what it holds.
             current: the current round.
             step: the step of the order that it answers.
-            vectors: how many vectors it begins with: a gradient, and perhaps a curvature.
+            vectors: how many vectors it begins with: see `vectors_of`.
         """
         tasks: tuple[int, ...] = tuple(alone.code.tasks_of_message(int(alone.messages[0])).tolist())
         share = sum(self._samples[task] for task in tasks) / sum(self._samples)
@@ -194,6 +194,9 @@ class RoundRunner(Resumable):
         part = PartialGradient(step, tasks, share, gradient[:-1], float(gradient[-1]))
         if curvature:
             part = replace(part, curvature=curvature[0][:-1], entries=float(curvature[0][-1]))
+        if curvature[1:]:
+            (_, point, slope) = curvature
+            part = replace(part, own=(point[:-1], slope[:-1], float(slope[-1])))
         if held[vectors:]:
             numbers = len(held[vectors]) * alone.code.n_pieces
             part = replace(part, block=block_layout(alone.code, numbers).decode(alone, held[vectors:]))
@@ -256,7 +259,7 @@ def estimated(
     """Return the aggregation's estimate, followed by those of curvatures and of a block if the order asks for them."""
     if kind_of(order.kind).few:
         aggregation = ByCoverage()  # few have arrived; the scheme's own aggregation is made for more
-    layouts, block = [layout] * (1 + asks_curvature(order)), block_of(order)
+    layouts, block = [layout] * vectors_of(order), block_of(order)
     n_vectors = len(layouts)
     if block:
         layouts.append(block_layout(decoding.code, int(block["numbers"])))

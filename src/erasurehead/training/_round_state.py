@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -274,6 +275,11 @@ class RoundResult:
         """Whether the estimate is the full gradient at the order's point."""
         faithful = self.assignment.scheme.aggregation.faithful
         return faithful and self.estimate is not None and self.decoding.exact and not self.lost and not self.used_late
+
+    @property
+    def worked(self) -> float:
+        """For how many seconds workers computed a message in time, the most of those that say so; inf if none does."""
+        return max((row.worked for row in self.rows if row.worked is not None), default=math.inf)
 
     @property
     def coverage(self) -> float:

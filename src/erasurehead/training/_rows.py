@@ -279,6 +279,7 @@ class ArrivalRow:
         taken: the round in which it arrived: its own, or a later one for a late message; None if it had not arrived.
         place: how many messages of any round had arrived in that round before it; None if it had not arrived.
         refused: whether it was late and could not be used, for example because its vector was not finite.
+        worked: for how many seconds the worker computed, where the order asked for that; see `Arrived.worked`.
     """
 
     step: int
@@ -296,6 +297,7 @@ class ArrivalRow:
     taken: int | None = None
     place: int | None = None
     refused: bool = False
+    worked: float | None = None
 
     @classmethod
     def of(
@@ -334,6 +336,7 @@ class ArrivalRow:
             rank=rank,
             taken=taken,
             place=place,
+            worked=event.worked,
         )
 
     def as_dict(self) -> dict[str, Any]:

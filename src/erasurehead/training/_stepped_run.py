@@ -20,7 +20,7 @@ from erasurehead.faults import FaultPolicy
 from erasurehead.optimizers import Optimizer
 from erasurehead.optimizers._base import Early
 from erasurehead.optimizers._curvature_block import most_numbers
-from erasurehead.optimizers._order_kinds import kind_of
+from erasurehead.optimizers._order_kinds import kind_of, work_of
 from erasurehead.problems import Problem
 from erasurehead.schemes import Scheme
 from erasurehead.training._assignment import Assignment
@@ -114,6 +114,7 @@ class WorkerOracle(Oracle[WorkersAnswered, StepRow]):
             late_parts=result.late_parts,
             waited=result.waited,
             work_odds=self.orders.work_odds,
+            pace=result.worked / work_of(order),
         )
         return WorkersAnswered(order, answer, result)
 
@@ -217,6 +218,8 @@ def laid_out(scheme: Scheme, problem: Problem, optimizer: Optimizer, shards: Sha
     """
     curvature = problem.curved and any(kind_of(kind).curvatures for kind in optimizer.kinds)
     numbers = most_numbers(problem) if curvature else 0
+    if curvature and problem.newton and by_task:
+        numbers += 2 * (problem.n_parameters + 1)  # for a model and the gradient there
     programs, layout = build_programs(scheme.code, problem, optimizer.max_points, shards, curvature, numbers)
     if scheme.by_task is None or not (by_task and curvature):
         return programs, layout, None

@@ -72,5 +72,6 @@ class ChannelTransport(Transport):
         listens = answer.last and self._channel.now_listening()
         number: int = answer.room.where
         frame = self._frames[number]
-        write_head(frame, self._channel.words("arrived", order.round, order.step, which, answer.started, listens))
+        said = order.round, order.step, which, answer.started, answer.worked, listens
+        write_head(frame, self._channel.words("arrived", *said))
         self._sendings[number] = self._channel.send(frame[: HEAD + whole(spec.nbytes)])

@@ -238,11 +238,12 @@ class MPIEngine(OutsideEngine[_Worker], PeerMessaging):
         self._post([state])
 
     def _arrive(self, worker: int, state: _Worker, report: RankReport, frame: Frame, now: float) -> None:
-        number, step, which, started, listens = report.rest
+        number, step, which, started, worked, listens = report.rest
         spec = which if isinstance(which, MessageSpec) else state.announced[which]
         lease = BufferLease(vector_in(frame, spec), partial(self._directory.pool.give, frame))
         begun = max(started + (report.rank.clock or 0.0), state.pushed.get(number, 0.0))
-        self._events.append(Arrived(worker, spec, number, step, min(begun, now), now, lease.read, lease))
+        begun = min(begun, now)
+        self._events.append(Arrived(worker, spec, number, step, begun, now, lease.read, lease, worked))
         if listens:
             self._listens(state)
 

@@ -222,7 +222,8 @@ class _Stream(Transport):
         if not isinstance(answer, OutgoingMessage):
             return "failed", answer.order_round, answer.reason
         order, room = answer.order, answer.room
-        return "arrived", order.round, order.step, room.spec, answer.started + self._clock, room.vector.view(np.uint8)
+        sent = room.vector.view(np.uint8)
+        return "arrived", order.round, order.step, room.spec, answer.started + self._clock, sent, answer.worked
 
 
 def _node() -> str:

@@ -129,9 +129,9 @@ class Handle(Remote):
     def receive(self, item: Item, now: float, nodes: Nodes) -> Event:
         """Return what an item means."""
         if item[0] == "arrived":
-            _, order_round, step, spec, started, sent = item
+            _, order_round, step, spec, started, sent, worked = item
             lease = BufferLease(cast("Array", sent.view(dtype_of(spec.dtype))))
-            return Arrived(self.worker, spec, order_round, step, started, now, lease.read, lease)
+            return Arrived(self.worker, spec, order_round, step, started, now, lease.read, lease, worked)
         if item[0] == "failed":
             return Failed(self.worker, item[1], item[2], now)
         if item[0] == "broken":
