@@ -204,6 +204,11 @@ class FewArrivals(Resumable):
         return {**act, "scaling": self._memory.power, "pairs": len(self._memory), "columns": self._memory.n_columns}
 
     @property
+    def block_is_cheap(self) -> bool:
+        """Whether to sum the block is little work for a worker."""
+        return self._memory.block.chosen and self._memory.block.work < self._cheap
+
+    @property
     def bound(self) -> tuple[Array, float] | None:
         """The curvature along each parameter and a sample's entries, of all data; None while parts are missing."""
         return (self._known.curvature, self._known.entries) if self._known.bounded else None
@@ -357,8 +362,8 @@ class FewArrivals(Resumable):
             self._ask_own()
         if self._n_own >= min(_OWN, max(1, round(_SHARE * self.n_parts))):
             self._own = {}
-        pays = answer.work_odds < SURE or (not self._probed and block.work < self._cheap)
-        block.asked = block.chosen and known.block_share < 1.0 - 1e-9 and pays
+        pays = answer.work_odds < SURE or not self._probed
+        block.asked = self.block_is_cheap and known.block_share < 1.0 - 1e-9 and pays
         self._probed = self._probed or block.asked
 
     def _ask_own(self) -> None:

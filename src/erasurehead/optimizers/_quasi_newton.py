@@ -312,7 +312,8 @@ class QuasiNewton(Optimizer):
         if few.why:
             self._asks_curvature = few.bound is None
             block = self._memory.block
-            block.asked = not self._asks_curvature and block.worth_asking(self._work_odds, ended=True)
+            ended = few.block_is_cheap
+            block.asked = not self._asks_curvature and block.worth_asking(self._work_odds, ended)
         return True
 
     def _probe_again(self, few: FewArrivals, answer: Answer) -> bool:
