@@ -164,6 +164,39 @@ def test_a_first_order_that_all_answer_late_does_not_decide_for_ever(late: str, 
         assert again.x.tobytes() == run.x.tobytes()
 
 
+def late_once(seed: int, noise: float) -> Delays:
+    """The first order finds many workers late by seconds; from then on they differ by noise alone."""
+    rng = np.random.default_rng(seed)
+    rows = 0.3 * rng.normal(1.0, noise, (1000, WORKERS))
+    rows[0] = rng.exponential(3.0, WORKERS)
+    return Fixed(np.maximum(rows, 0.0).tolist())
+
+
+@pytest.mark.parametrize("noise", [0.05, 0.2])
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+@pytest.mark.parametrize("seed", range(3))
+def test_workers_that_were_late_once_do_not_decide_for_ever(seed: int, late: str, noise: float) -> None:
+    """However late they are in the first order, the run takes hardly more steps than if nobody ever is."""
+    whole = fit(problem(), ALIKE, late, evaluate_every=0)
+    run = fit(problem(), late_once(seed, noise), late, evaluate_every=0)
+    why = [row.decision["why"] for row in run.steps if row.decision["act"] == "whole"]
+    assert why in (["prompt"], ["missing"], [])
+    assert early(run) < 100
+    assert len(run.steps) - early(run) <= 2 * len(whole.steps)
+    assert run.ended == "converged"
+
+
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+@pytest.mark.parametrize(
+    "law", ["exponential(0.5, seed={})", "pareto(0.1, 1.5, seed={})", "exponential(0.5, seed={}, scale_with_load=True)"]
+)
+def test_workers_that_are_late_again_and_again_are_never_taken_to_be_prompt(law: str, late: str) -> None:
+    for seed in range(2):
+        run = fit(problem(), parse(law.format(seed)), late, evaluate_every=0)
+        assert early(run) > 2
+        assert "prompt" not in [row.decision.get("why") for row in run.steps]
+
+
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 def test_a_step_that_was_too_long_is_shortened_while_orders_may_stop_early(late: str) -> None:
     """The second model is where numbers overflow: it is no beginning for steps from few arrivals."""

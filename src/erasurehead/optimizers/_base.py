@@ -77,6 +77,7 @@ class Answer:
             have a time of their own, as on a slow network: the log of the odds; inf while too little is known.
         pace: for how many seconds a worker computes a gradient, as the messages in time said, the slowest of them; inf
             where none said, as only the first orders ask.
+        took: how long workers were at the messages that came, late ones included, in seconds.
     """
 
     estimate: Array | None
@@ -90,6 +91,7 @@ class Answer:
     waited: float = 0.0
     work_odds: float = math.inf
     pace: float = math.inf
+    took: Sequence[float] = ()
 
 
 class Optimizer(Resumable, ABC):

@@ -30,6 +30,7 @@ _FAST = 0.25  # of what the level fell in the time before: where it falls by les
 _MOST = 15  # times as many arrivals as there are parts, after which whole gradients are asked for if some are missing
 _DROPPED, _CARRIED = 0.1, 1 / 3  # of the parts, that a step waits for, if late work is dropped or carried on
 _BLOCK_GROWS = 1.5  # times the data that the block in use is of: one of more data is worth computing its inverse
+_PROMPT, _NEVER = 2.0, 8.0  # times as long as one in ten, that nine in ten take, and that none does, if nobody is late
 _LITTLE = 0.5  # of the time in which the first answers came, that more work may take
 _OWN, _SHARE = 3, 0.3  # models of parts' own, and of all parts at most, after which no more are asked for
 _ALIKE, _BELOW = 0.6, 1.5  # see `_own_of`
@@ -71,7 +72,9 @@ class FewArrivals(Resumable):
     next order asks for a whole gradient at the newest mean model, or, if the level has risen much, at the one where it
     was least. Whole gradients also follow where some part has not been heard after fifteen times as many arrivals as
     there are parts (`"missing"`), where the gradients of all parts are too many numbers to keep (`"size"`), and where
-    the rule waits for one as it comes nearly as soon. The first whole gradient and the sum of the newest ones make
+    the rule waits for one as it comes nearly as soon. They follow, too, if nobody is late any more (`"prompt"`): if the
+    last messages, three of each part, have taken about as long as each other, nine in ten less than twice as long as
+    one in ten, and none eight times. The first whole gradient and the sum of the newest ones make
     another pair. Where Newton steps of the workers' own data can follow (`LocalNewton`), whole gradients come sooner:
     when the level has fallen in the last six times as many arrivals as there are parts by less than a thousandth (if
     late work is carried on: a hundredth, or 3e-4 with more than twelve parts) of what it has fallen in all, and not
@@ -103,7 +106,7 @@ class FewArrivals(Resumable):
         quadratic: whether one such system is enough.
 
     Attributes:
-        why: why it is over: `"level"`, `"slow"`, `"rise"`, `"missing"` or `"size"`; empty while it is not.
+        why: why it is over: `"level"`, `"slow"`, `"rise"`, `"missing"`, `"prompt"` or `"size"`; empty while it is not.
     """
 
     checkpointed = (
@@ -112,6 +115,8 @@ class FewArrivals(Resumable):
         "_own",
         "_own_since",
         "_n_own",
+        "_took",
+        "_spoke",
         "_refused",
         "_in_block",
         "_probed",
@@ -148,6 +153,8 @@ class FewArrivals(Resumable):
         self._own: Mapping[str, float] = {}  # what the next order is to ask for of the parts' own models
         self._own_since = 0  # the first step that asks for them
         self._n_own = 0  # how many have come
+        self._took: list[float] = []  # seconds of the last messages
+        self._spoke: list[int] = []  # the parts that spoke last, by their first tasks
         self._refused = False  # whether they do not suit the other parts
         self._penalty, self._memory, self._carried = penalty, memory, carried
         self._penalty_curvature = penalty_curvature(penalty, n_parameters)
@@ -244,6 +251,7 @@ class FewArrivals(Resumable):
             if self._known.take(part, point, own is not None):
                 self._heard += 1
                 self._n_own += own is not None
+                self._spoke.append(part.tasks[0])
                 if before is not None and not len(self._memory):
                     self._learn(before, part, point)
         return True
@@ -328,6 +336,9 @@ class FewArrivals(Resumable):
             self._scaled = len(latest.parts)
             memory.scale((latest.curvature / latest.curved, latest.entries / latest.curved), self._penalty_curvature)
         self._decide(answer)
+        if self._nobody_is_late(answer.took):
+            self.why = "prompt"
+            return centre if latest.whole else x
         level = latest.loss / latest.share + self._penalty.value(centre)
         if not latest.own:
             self._level = level
@@ -344,6 +355,16 @@ class FewArrivals(Resumable):
         if not len(memory):
             self._choose()
         return centre + self._bounded(memory.downhill(gradient))
+
+    def _nobody_is_late(self, took: Sequence[float]) -> bool:
+        """Return whether messages have come as regularly as a machine's own noise allows, for three of each part."""
+        self._took += took
+        most = 3 * round(self.n_parts)
+        del self._took[:-most], self._spoke[:-most]
+        if len(self._took) < most or len(set(self._spoke)) < self.n_parts - 0.5:
+            return False
+        fast, slow = np.quantile(self._took, (0.1, 0.9))
+        return bool(slow < _PROMPT * fast and max(self._took) < _NEVER * fast)
 
     def _decide(self, answer: Answer) -> None:
         """Take what is known of the block, and decide what else the next order asks for."""

@@ -62,7 +62,7 @@ class LBFGSMemory(Resumable):
         self._changes: list[Array] = []
         self._bent: list[float] = []  # products of the two
         self._gain = (0, 0.0)  # pairs since there is a block, and by how much it was better than diagonals, as logs
-        self._serves = False  # whether the block is in use
+        self._serves = True  # whether the block is in use: at first, until it is known what it gains
         self._curvatures = (math.inf, 0.0)  # the least and the greatest along any step so far, see `flat`
 
     def __len__(self) -> int:

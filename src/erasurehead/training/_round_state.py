@@ -282,6 +282,12 @@ class RoundResult:
         return max((row.worked for row in self.rows if row.worked is not None), default=math.inf)
 
     @property
+    def took(self) -> list[float]:
+        """How long workers were at the messages that came, from when they began with the order."""
+        came = (row for row in (*self.late_rows, *self.rows) if not row.censored)
+        return [row.seconds - (row.started or 0.0) for row in came]
+
+    @property
     def coverage(self) -> float:
         """Fraction of the full gradient that is counted; with late work, fraction of the tasks that are counted."""
         if self.counted is not None:

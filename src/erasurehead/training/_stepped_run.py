@@ -115,6 +115,7 @@ class WorkerOracle(Oracle[WorkersAnswered, StepRow]):
             waited=result.waited,
             work_odds=self.orders.work_odds,
             pace=result.worked / work_of(order),
+            took=result.took,
         )
         return WorkersAnswered(order, answer, result)
 
