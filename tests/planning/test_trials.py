@@ -12,7 +12,7 @@ import pytest
 from erasurehead import delays, engines, optimizers, problems, training
 from erasurehead.delays import Delays
 from erasurehead.errors import InvalidArgument
-from erasurehead.planning import explain, plan, remarks
+from erasurehead.planning import Accuracy, explain, plan, remarks
 from erasurehead.planning._accuracy import measured_accuracy
 from erasurehead.planning._explanations import break_even, limits
 from erasurehead.planning._racing import after, race
@@ -110,12 +110,18 @@ def solver() -> optimizers.QuasiNewton:
 @pytest.mark.slow
 def test_what_train_does_with_nothing_said_runs_beside_the_race_with_its_own_optimizer(late: str) -> None:
     settings = (*SETTINGS, *adaptive_settings(12, 4))
-    found = plan(EXPONENTIAL, 12, 0.01, settings, steps=500, late=late)
+    known = Accuracy(noises=None)  # as with data, on which it is measured
+    found = plan(EXPONENTIAL, 12, 0.01, settings, steps=500, late=late, accuracy=known)
     trials = {trial.setting: trial for trial in race(found, PROBLEM, descent, ("gap", 0.01), 200, 2, None, solver)}
     without = {
         trial.setting: trial
         for trial in race(
-            plan(EXPONENTIAL, 12, 0.01, SETTINGS, steps=500, late=late), PROBLEM, descent, ("gap", 0.01), 200, 2
+            plan(EXPONENTIAL, 12, 0.01, SETTINGS, steps=500, late=late, accuracy=known),
+            PROBLEM,
+            descent,
+            ("gap", 0.01),
+            200,
+            2,
         )
     }
     assert {name: trial for name, trial in trials.items() if "adaptive" not in name} == without
