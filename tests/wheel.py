@@ -26,8 +26,8 @@ TRAIN = "erasurehead train --synthetic always --rows 600 --workers 2 --steps 5"
 
 CORE = (
     "erasurehead --help",
-    "erasurehead train --help",
-    "erasurehead data houses.csv --label price --categorical",
+    "erasurehead train --help-all",
+    "erasurehead data houses.csv --label price --one-hot town",
     "erasurehead train --data houses.csv --label price --categorical --out houses",
     "erasurehead predict houses houses.csv",
     "erasurehead evaluate houses houses.csv",
