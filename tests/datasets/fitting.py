@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from erasurehead._internal.arrays import IntArray
+from numpy.typing import NDArray
 from erasurehead.datasets._preprocessing.feature_fit import FeatureFit
 from erasurehead.datasets._preprocessing.table_encoding import TableEncoding
 from erasurehead.datasets._preprocessing.target import Target
@@ -21,7 +21,7 @@ def fit_table(
     *,
     numeric: Iterable[str] = (),
     one_hot: Iterable[Sequence[str]] = (),
-    rows: IntArray | None = None,
+    rows: NDArray[np.int64] | None = None,
     standardize: bool = True,
     constant: bool = True,
 ) -> TableEncoding:

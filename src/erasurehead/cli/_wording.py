@@ -128,7 +128,8 @@ class Command(TyperCommand):
                 names = parameter.metavar
             elif self.common:
                 names, text = names.partition(" / ")[0], self.common.get(parameter.opts[0]) or text
-            heading = _ARGUMENTS if _placed(parameter) else _OPTIONS if self.common else getattr(parameter, "rich_help_panel", None)
+            panel = _OPTIONS if self.common else getattr(parameter, "rich_help_panel", None)
+            heading = _ARGUMENTS if _placed(parameter) else panel
             panels.setdefault(heading or _HELP, []).append((names, text))
         for heading in sorted(panels, key=lambda heading: _LAST.get(heading, 0)):
             with formatter.section(heading):
