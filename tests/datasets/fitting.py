@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-
 from numpy.typing import NDArray
+
 from erasurehead.datasets._preprocessing.feature_fit import FeatureFit
 from erasurehead.datasets._preprocessing.table_encoding import TableEncoding
 from erasurehead.datasets._preprocessing.target import Target
