@@ -122,7 +122,7 @@ def verdict(experiment: Experiment, done: Run) -> Worth | None:
     A pass over the data is measured here, or over a part of it, if it is in files.
     """
     from erasurehead.cli._stopwatch import about
-    from erasurehead.runs._unshared import pass_seconds
+    from erasurehead.runs._needs_workers import pass_seconds
 
     why, run = experiment.unshared, experiment.config.run
     if run.engine == "virtual":

@@ -6,8 +6,9 @@ gap), how neighbours average (`Mixing`), whom a peer waits for (`Policy`), how i
 samples it has, and which faults there are. `train` runs a plan on a virtual clock, or with peers that are workers of an
 engine; a `Peer` knows neither, and acts through its `Port`. In a worker, `_peer_runtime.py` notices which neighbours
 have died; what that does to the links is a `NetworkView` (`_views.py`). What happened is told as it happens
-(`ConsensusCallback`), recorded (`PeerRow`, `MeanRow`, `ViewChangeRow`), and returned (`ConsensusRun`). Run files of
-peers (`ConsensusConfig`), drills and pictures are here.
+(`ConsensusCallback`), recorded (`PeerRow`, `MeanRow`, `ViewChangeRow`), and returned (`ConsensusRun`; how far models
+are from consensus is computed beside it, in `_result.py`). Run files of peers (`ConsensusConfig`), drills and pictures
+are here.
 
 >>> import numpy as np, erasurehead as eh
 >>> rng = np.random.default_rng(0)

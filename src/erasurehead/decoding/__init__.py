@@ -2,7 +2,8 @@
 
 The room knows codes, and nothing of rules, engines or gradients: whoever has a code asks `make_decoder` for the
 cheapest decoder that is right for it, and a session of that for the weights of the arrivals so far. `analyse` says
-how well a code decodes with so many stragglers.
+how well a code decodes with so many stragglers. Exact codes without a simpler structure are decoded by their dual code,
+with one equation for each erasure (`_null_space.py`); `_parity_checks.py` and what is built on it find liars.
 """
 
 from __future__ import annotations

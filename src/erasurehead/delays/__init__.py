@@ -2,6 +2,7 @@
 
 The room knows seconds, workers and steps, and nothing of what is computed in them. It offers the contract `Delays`,
 the models that are written most, all of them by their text (`parse`), and what is measured: traces, and fits to them.
+How far a trace tells of later steps, by its correlation in time, its drift and its tail, is in `_stationarity.py`.
 Workers draw delays too; they read no traces and fit nothing, which is loaded when it is asked for.
 
 >>> from erasurehead import delays

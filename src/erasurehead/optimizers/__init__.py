@@ -1,7 +1,8 @@
 """How the model moves: optimizers that are asked for an order and told the estimate, and their step sizes.
 
 The room knows vectors, penalties and what an estimate is worth, and nothing of workers. It offers the contracts of
-optimizers and of step sizes, and the optimizers that are here.
+optimizers and of step sizes, and the optimizers that are here. `QuasiNewton` may begin with steps from few arrivals
+each, a form of IQN and DAve-QN (`_few_arrivals.py`); `_part_memory.py` keeps the gradients and models that they go by.
 """
 
 from __future__ import annotations

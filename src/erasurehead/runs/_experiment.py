@@ -48,11 +48,11 @@ from erasurehead.runs._names import (
     has_steps,
     next_free,
 )
+from erasurehead.runs._needs_workers import Unshared, unshared_training
 from erasurehead.runs._predictor import TrainedModel
 from erasurehead.runs._recording import Recording
 from erasurehead.runs._resuming import check_unchanged, check_unfinished, opened_to_go_on
 from erasurehead.runs._safe_step_size import LeastCounted, remedy
-from erasurehead.runs._unshared import Unshared, unshared_training
 from erasurehead.schemes import Scheme, parse_scheme
 from erasurehead.training import Callback, Run, train
 from erasurehead.training._stopping import TOLERANCE

@@ -14,7 +14,7 @@ from erasurehead.errors import InvalidArgument
 from erasurehead.problems import LogisticRegression
 from erasurehead.runs import Experiment, build_config
 from erasurehead.runs._config import merged, read_config
-from erasurehead.runs._unshared import unshared_training
+from erasurehead.runs._needs_workers import unshared_training
 
 from ..arrays import Array
 
@@ -95,7 +95,7 @@ class Slow(LogisticRegression):
 
 
 def test_long_passes_are_worth_starting_workers_unless_there_is_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("erasurehead.runs._unshared.perf_counter", lambda: Slow.seconds)
+    monkeypatch.setattr("erasurehead.runs._needs_workers.perf_counter", lambda: Slow.seconds)
     X: Array = np.eye(8)
     problem = Slow(X, np.array([1.0, -1.0] * 4), l2=0.1)
     asked = build_config({"data": {"source": "x.csv"}})

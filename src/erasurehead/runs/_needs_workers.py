@@ -1,4 +1,4 @@
-"""Whether a run had better train in this process: starting others may take longer than they can save."""
+"""Whether a run needs workers, or had better train in this process: starting them may take longer than it saves."""
 
 from __future__ import annotations
 
