@@ -144,7 +144,7 @@ def test_programs_travel_with_losses_that_only_this_process_knows() -> None:
     (spec,) = copy.message_specs
     here, there = np.empty(spec.length), np.empty(spec.length)
     for program, out in ((programs[0], here), (copy, there)):
-        program.compute(spec, ([[W] * len(program.shards)], (1.0,), 0, None, None), out)
+        program.compute(spec, ([[W] * len(program.shards)], (1.0,), 0, None, None, None), out)
     assert here.tobytes() == there.tobytes()
 
 

@@ -69,9 +69,9 @@ class Command(TyperCommand):
                 raise
             name, value = _as_given(parameter, typed, ctx)
             raise InvalidArgument(name, _rule(error.message), value) from None
-        except Exception as error:  # raised by typer, which may include a copy of click, or by click
+        except Exception as error:  # raised by typer, which may include a copy of click, or by click; by --help, too
             unknown = str(getattr(error, "option_name", ""))
-            if sentence := self._elsewhere(unknown, ctx.command_path):
+            if unknown and (sentence := self._elsewhere(unknown, ctx.command_path)):
                 raise InvalidArgument(unknown, "must be left out", sentence=sentence) from None
             raise
 

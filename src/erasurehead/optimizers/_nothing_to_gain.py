@@ -107,6 +107,15 @@ class NothingToGain(Resumable):
         self.claim(value)
         return True
 
+    def found_again(self, promise: float, value: float) -> bool:
+        """Return whether a step that promised nothing has failed where the memory was dropped before.
+
+        Arguments:
+            promise: minus the slope along the step.
+            value: the objective where it began.
+        """
+        return self.nothing(promise, value) and value >= self._claimed - _NOTHING * abs(value)
+
     def claim(self, value: float) -> None:
         """Begin to look again whether there is anything to gain, since the memory is dropped here.
 

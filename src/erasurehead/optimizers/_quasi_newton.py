@@ -468,7 +468,8 @@ class QuasiNewton(Optimizer):
             return
         if self._newton is not None and self._solved:
             self._newton.give_up()  # no fraction of what it led to is any good
-        if not (len(self._memory) or self._solved):
+        again = self._left.found_again(self._search.promise, value)  # rounding lowers it by turns, and raises it
+        if again or not (len(self._memory) or self._solved):
             self._stuck, self._decision = True, {"act": "stop"}
             return
         self._left.claim(value)

@@ -71,7 +71,7 @@ def by_speed(text: str | None, speeds: str) -> str:
         InvalidArgument: if that scheme does not deal tasks out by speed, or has speeds already.
 
     >>> by_speed(None, "1,2,4,4"), by_speed("exact(load=3)", "measured")
-    ("uncoded(speeds=[1, 2, 4, 4])", "exact(load=3, speeds='measured')")
+    ('uncoded(speeds=[1, 2, 4, 4])', "exact(load=3, speeds='measured')")
     """
     call = _call(text or "uncoded").strip()
     if not deals_by_speed(call):
