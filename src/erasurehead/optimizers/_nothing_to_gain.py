@@ -8,6 +8,7 @@ from typing import final
 from erasurehead._internal.resumable import Resumable
 
 _NOTHING = 1e-12  # of the objective: what a step may promise when there is nothing to gain any more
+_ROUNDING = 1e-28  # of the objective: what steps promise whose gradient is nothing but rounding
 _CALM = 5  # such steps that end a run
 _STEADY = 3  # steps in a row that promised no more than the one before, after which a short gradient may be the end
 _STEADY_AGAIN = 10  # likewise, once the memory has been dropped
@@ -27,7 +28,7 @@ class NothingToGain(Resumable):
 
     - the objective bent along each step: otherwise steps are too short, and have to be lengthened,
     - none promised more than that, and those that promised more than the step before are not counted: while promises
-      rise, curvatures are still being found.
+      rise, curvatures are still being found; unless they are so small that the gradient can only be rounding.
 
     Where some direction bends 1e8 times less than another, rounding may have spoilt what was learnt of it. Then the
     memory has to be dropped, and the same has to be found again.
@@ -56,7 +57,8 @@ class NothingToGain(Resumable):
             bent: whether the objective bent along the step before, or there was none.
         """
         nothing, steady = self.nothing(promise, value), bent and promise <= self._promise
-        self._calm = 0 if not (nothing and bent) else self._calm + steady
+        noise = promise <= _ROUNDING * abs(value)
+        self._calm = 0 if not (nothing and bent) else self._calm + (steady or noise)
         self._steady = self._steady + 1 if steady else 0
         self._promise, self._value, self._greatest = promise, value, max(self._greatest, value)
 
