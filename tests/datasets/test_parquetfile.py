@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from erasurehead.datasets import read, shard
-from erasurehead.datasets._readers.parquet import parquet_columns, read_parquet
-from erasurehead.datasets._readers.table import TextColumn
+from erasurehead.datasets._readers.parquet import parquet_blocks, parquet_columns, read_parquet
+from erasurehead.datasets._readers.table import TextColumn, as_texts
 from erasurehead.errors import DataError, MissingExtra
 
 pa: Any = pytest.importorskip("pyarrow")
@@ -112,3 +112,47 @@ def test_a_folder_of_files_is_one_table_with_the_columns_that_its_folders_are_na
         (tmp_path / "whole.parquet").unlink(missing_ok=True)
         with pytest.raises(DataError, match="is a folder; name a file in it"):
             read(other)
+
+
+def _parts(folder: Path, *parts: dict[str, Any]) -> Path:
+    folder.mkdir()
+    for number, part in enumerate(parts):
+        _write(folder / f"part-{number}.parquet", part)
+    return folder
+
+
+def test_numbers_of_files_of_a_folder_may_have_other_types_or_be_missing(tmp_path: Path) -> None:
+    parts = (
+        {"a": pa.array([1, 2]), "b": pa.array([None, None], pa.null()), "y": [0.5, 1.5]},
+        {"a": pa.array([2.5, None]), "b": pa.array(["s", "t"]), "y": [2.5, 3.5]},
+        {"a": pa.array(["7", "8"]), "b": pa.array([None, "t"]), "y": [4.5, 5.5]},
+    )
+    folder = _parts(tmp_path / "parts", *parts)
+    table = read_parquet(folder, ["a", "b"])
+    np.testing.assert_array_equal(table.columns["a"].values, [1, 2, 2.5, np.nan, 7, 8])  # type: ignore[union-attr]
+    texts = as_texts(table.columns["b"])
+    assert [texts.values[code] if code >= 0 else None for code in texts.codes] == [None, None, "s", "t", None, "t"]
+    spans = [next(iter(parquet_blocks(folder, ["a"], span=(row, row + 1)))) for row in range(6)]
+    assert [block.columns["a"].values[0] for block in spans][:3] == [1, 2, 2.5]  # type: ignore[union-attr]
+
+
+def test_a_column_that_some_files_of_a_folder_do_not_have_is_named(tmp_path: Path) -> None:
+    folder = _parts(tmp_path / "parts", {"a": [1.0], "y": [1.0]}, {"A": [2.0], "y": [2.0]})
+    assert parquet_columns(folder) == ("a", "y", "A")
+    for name, number in (("a", 1), ("A", 0)):
+        with pytest.raises(DataError, match=rf"part-{number}\.parquet has no column '{name}', .*\(--drop {name}\)"):
+            read_parquet(folder, [name, "y"])
+    assert read_parquet(folder, ["y"]).n_rows == 2
+
+
+def test_a_file_of_a_folder_that_is_no_parquet_file_is_named(tmp_path: Path) -> None:
+    folder = _parts(tmp_path / "parts", {"a": [1.0], "y": [1.0]}, {"a": [2.0], "y": [2.0]})
+    for name in ("README.txt", "part-9.parquet"):  # before the others, and behind them
+        (folder / name).write_text("what these are")
+        with pytest.raises(DataError, match=rf"{name} is not a Parquet file, as the others in .*parts are; move it"):
+            parquet_columns(folder)
+        (folder / name).rename(folder / f"_{name}")
+    assert read_parquet(folder, ["y"]).n_rows == 2
+    (folder / "part-1.parquet").write_bytes((folder / "part-1.parquet").read_bytes()[:-20])
+    with pytest.raises(DataError, match=r"part-1\.parquet"):
+        parquet_columns(folder)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import shlex
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
+from erasurehead._internal.user_files import beginning
 from erasurehead.datasets._readers.arrow import arrow_column, is_category
 from erasurehead.datasets._readers.table import MISSING, Table, check_finite, checked_names, joined, read_columns
 from erasurehead.errors import DataError, MissingExtra
@@ -17,11 +20,12 @@ from erasurehead.errors import DataError, MissingExtra
 def parquet_columns(path: Path) -> tuple[str, ...]:
     """Return the names of the columns of a Parquet file, in order, but for the index of pandas, which comes first.
 
-    Those of a folder are of its first file, and behind them those that folders within it are named after (`year=2024`).
+    Those of a folder are of its first file, behind them those that folders within it are named after (`year=2024`), and
+    behind these those of later files alone, which can only be left out.
 
     Raises:
         MissingExtra: if pyarrow is not installed.
-        DataError: if the file is not a Parquet file, has no columns, or two of the same name.
+        DataError: if the file, or one of the folder, is not a Parquet file, has no columns, or two of the same name.
     """
     return checked_names(_names(_open(path)), str(path))
 
@@ -42,8 +46,8 @@ def read_parquet(
 
     Raises:
         MissingExtra: if pyarrow is not installed.
-        DataError: if the file is not a Parquet file or has no rows, a column is neither of numbers nor of texts, or a
-            number is infinite.
+        DataError: if the file is not a Parquet file or has no rows, a file of a folder lacks a column of another, a
+            column is neither of numbers nor of texts, or a number is infinite.
     """
     blocks = list(parquet_blocks(path, wanted, exact=exact, missing=missing))
     n_rows = sum(block.n_rows for block in blocks)
@@ -73,8 +77,10 @@ def parquet_blocks(
     Raises:
         MissingExtra, DataError: as for `read_parquet`, when the block is reached.
     """
-    stored = _open(path)
+    stored = _open(path) if span is None else _row_groups(path)[0]
     names = [name for name in _names(stored) if name in wanted]
+    if path.is_dir() and span is None:
+        _check_columns(path, stored, names)
     categories = frozenset(name for name in names if is_category(stored.schema.field(name).type))
     before = 0 if span is None else span[0]
     try:
@@ -102,10 +108,11 @@ def parquet_blocks(
                 categories=categories,
             )
             before += batch.num_rows
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, NotImplementedError) as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"{path} is damaged after row {before} ({error}).") from None
+        why = ", or its files differ in the types of their columns" if path.is_dir() else ""
+        raise DataError(f"{path} is damaged after row {before}{why} ({error}).") from None
 
 
 def _within(path: Path, names: tuple[str, ...], first: int, last: int, rows: int) -> Iterator[Any]:
@@ -150,6 +157,51 @@ def _open(path: Path) -> Any:
     except ImportError as error:
         raise MissingExtra("Reading Parquet needs pyarrow: pip install 'erasurehead[report]'.") from error
     try:
-        return dataset.dataset(str(path), format="parquet", partitioning="hive" if path.is_dir() else None)
+        if not path.is_dir():
+            return dataset.dataset(str(path), format="parquet")
+        stored = dataset.dataset(str(path), format="parquet", partitioning="hive")
+        common = _common(stored)
+        if stored.schema.equals(common):
+            return stored
+        return dataset.dataset(str(path), common, format="parquet", partitioning="hive")
     except (OSError, ValueError) as error:  # pyarrow's own errors are subclasses of ValueError
-        raise DataError(f"{path} is not a Parquet file ({error}).") from None
+        other = next(filter(_is_other, sorted(path.rglob("*"))), None)
+        if other is None or not path.is_dir():
+            raise DataError(f"{path} is not a Parquet file ({error}).") from None
+        raise DataError(
+            f"{other} is not a Parquet file, as the others in {path} are; move it elsewhere, or let its name begin "
+            "with an underscore, so that it is left out."
+        ) from None
+
+
+def _is_other(path: Path) -> bool:
+    return not path.name.startswith((".", "_")) and path.is_file() and not beginning(path).startswith(b"PAR1")
+
+
+def _common(stored: Any) -> Any:
+    """Return the schema of all files of a folder, with types that hold the numbers of each, where there are such."""
+    arrow: Any = importlib.import_module("pyarrow")
+    fields: dict[str, Any] = {field.name: field for field in stored.schema}
+    for fragment in stored.get_fragments():
+        for field in fragment.physical_schema:
+            known = fields.setdefault(field.name, field)
+            if known.type != field.type:
+                with suppress(ValueError, TypeError):  # values of other kinds are cast to those of the first file
+                    pair = [arrow.schema([known]), arrow.schema([field])]
+                    fields[field.name] = arrow.unify_schemas(pair, promote_options="permissive").field(0)
+    return arrow.schema(list(fields.values()), metadata=stored.schema.metadata)
+
+
+def _check_columns(path: Path, stored: Any, names: list[str]) -> None:
+    """Raise if a file of a folder does not have a column that another has, as its rows would seem to miss values."""
+    fragments = list(stored.get_fragments())
+    held = set[str]().union(*(fragment.physical_schema.names for fragment in fragments))
+    for fragment in fragments:
+        own: list[str] = fragment.physical_schema.names
+        for name in names:
+            if name in held and name not in own:
+                raise DataError(
+                    f"{fragment.path} has no column {name!r}, as other files in {path} have; its columns are "
+                    f"{', '.join(own)}. Leave the column out (--drop {shlex.quote(name)}), or write all files "
+                    "with the same columns."
+                )
