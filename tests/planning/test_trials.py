@@ -279,7 +279,11 @@ def test_a_target_that_the_first_steps_meet_is_said_to_be_luck() -> None:
     found = plan(EXPONENTIAL, 12, settings=SETTINGS)
     trials = race(found, PROBLEM, lambda: descent(1.0), ("auc", 0.8), 60, 1)
     assert trials[0].median_steps < 5
-    assert "so luck decides" in explain(after(found, trials), trials, ("auc", 0.8))
+    said = explain(after(found, trials), trials, ("auc", 0.8))
+    assert "so luck decides: choose one that is harder to reach, such as --target gap=0.01." in said
+    easy = race(found, PROBLEM, lambda: descent(1.0), ("gap", 0.9), 60, 1)
+    for goal, harder in ((0.9, "0.01"), (0.01, "0.001")):
+        assert f"such as --target gap={harder}." in explain(after(found, easy), easy, ("gap", goal))
 
 
 def _at(trials: tuple[Trial, ...], setting: str, seconds: float) -> tuple[Trial, ...]:

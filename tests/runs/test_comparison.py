@@ -205,3 +205,26 @@ def test_asynchronous_training_is_raced_with_others(tmp_path: Path) -> None:
     tables["delays"] = {"late": "preempt"}
     with pytest.raises(InvalidArgument, match="late must be 'carry'"):
         Comparison.from_config(build_config({**tables, "run": {**tables["run"], "out": None}}), schemes)
+
+
+@pytest.mark.parametrize(
+    ("schemes", "compared"),
+    [
+        ((), ["uncoded()", "uncoded(speeds=[1, 2, 4])"]),
+        (("adaptive", "exact(load=2)"), ["adaptive", "exact(load=2, speeds=[1, 2, 4])"]),
+        (("uncoded", "uncoded(speeds=[1, 1, 1])"), ["uncoded(speeds=[1, 2, 4])", "uncoded(speeds=[1, 1, 1])"]),
+    ],
+)
+def test_speeds_are_for_the_schemes_that_can_go_by_them(
+    tmp_path: Path, schemes: tuple[str, ...], compared: list[str]
+) -> None:
+    data = {"source": "amazon", "synthetic": "always", "rows": 600}
+    tables = {"data": data, "run": {"speeds": "1,2,4", "engine": "virtual", "out": str(tmp_path / "out")}}
+    comparison = Comparison.from_config(build_config(tables), schemes)
+    chosen = comparison.experiments[: len(compared)]
+    assert [experiment.config.scheme for experiment in chosen] == compared
+    assert all(
+        ("speeds" in text) == ("speeds" in repr(one.scheme.code)) for text, one in zip(compared, chosen, strict=True)
+    )
+    with pytest.raises(InvalidArgument, match=r"run\.speeds must be for the scheme uncoded or exact"):
+        Comparison.from_config(build_config(tables), ["adaptive"])

@@ -349,10 +349,10 @@ def _tried(plan: Plan, trials: Sequence[Trial], goal: tuple[str, float]) -> list
         )
     if decided_by_luck(trials):
         few = min(trial.median_steps for trial in trials if not is_adaptive(trial.setting))
+        harder = min(0.01, wanted / 10) if metric == "gap" else 0.01
         sentences.append(
-            f"The target is reached within {counted('step', few)}, so luck decides: choose one that is "
-            "harder to reach, "
-            "such as --target gap=0.01."
+            f"The target is reached within {counted('step', few)}, so luck decides: choose one that is harder to "
+            f"reach, such as --target gap={harder:g}."
         )
     return sentences
 

@@ -28,7 +28,7 @@ from erasurehead.runs._jsonl import to_text
 from erasurehead.runs._names import COMPARISON, FIGURES, RUNS, TABLE, check_free, make_folder, next_free
 from erasurehead.runs._summaries import describe
 from erasurehead.schemes import parse_scheme
-from erasurehead.schemes._text import paper_schemes
+from erasurehead.schemes._text import by_speed, deals_by_speed, paper_schemes
 from erasurehead.training import Callback, Run
 from erasurehead.training._result import Status
 
@@ -70,7 +70,8 @@ class Comparison:
 
         Arguments:
             config: settings of all runs. By default delays are those of the published experiments, and synthetic data
-                stand in for the paper's data sets where these are not available.
+                stand in for the paper's data sets where these are not available. Speeds are for those schemes that can
+                go by them.
             schemes: texts; by default the scheme of the configuration and `uncoded`, or those of the paper. Where
                 `adaptive` stands beside schemes with another optimizer, its own is also run waiting for everybody: so
                 one sees what is gained by not waiting, and what by the optimizer.
@@ -89,6 +90,12 @@ class Comparison:
         config = config.model_copy(update={"delays": delays, "run": run, "data": data})
         run = settled(config, schemes)
         workers = run.workers
+        if (speeds := run.speeds) is not None:
+            some = any(map(deals_by_speed, schemes))  # and the others stay as they are
+            schemes = [by_speed(text, speeds) if deals_by_speed(text) or not some else text for text in schemes]
+            schemes = schemes or ("uncoded()", by_speed(config.scheme, speeds))
+            run = run.model_copy(update={"speeds": None})
+            config = config.model_copy(update={"run": run})
         texts = tuple(schemes) or (("uncoded()", config.scheme) if config.scheme else paper_schemes(workers))
         goal = None if target is None else parse_target(target)
         resolved = [resolve(config.model_copy(update={"scheme": text}), run) for text in texts]
