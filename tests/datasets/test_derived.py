@@ -127,6 +127,23 @@ def test_one_date_of_a_column_settles_how_all_are_written(tmp_path: Path, dates:
     assert folder.encoding.to_json() == data.encoding.to_json()
 
 
+@pytest.mark.parametrize("wrong", ["never", "31.02.2024", "1/13/2024", "2024-01-05"])
+@pytest.mark.parametrize("at", [0, 28])
+def test_a_few_texts_among_dates_are_refused_by_name(tmp_path: Path, wrong: str, at: int) -> None:
+    path = tmp_path / "t.csv"
+    rows = [f"{wrong if row == at else f'{row + 1:02}/01/2024'},{row % 7},{row % 2}" for row in range(30)]
+    path.write_text("\n".join(["when,x,y", *rows]) + "\n")
+    said = (
+        rf"column 'when': '{wrong}' is not a date written as the column's 29 others are \(day-first\); correct it, "
+        rf"leave the field empty .*--missing {wrong} says so\), or name the column in one_hot \(--one-hot when\)"
+    )
+    with pytest.raises(DataError, match=said):
+        read(path, categorical=True)
+    assert f"when={wrong}" in read(path, one_hot=["when"], test_fraction=None).encoding.column_names
+    data = read(path, missing=[wrong], test_fraction=None)
+    assert any(note.startswith("dates became parts: when (day, weekday; written day-first)") for note in data.notes)
+
+
 def test_dates_that_may_be_read_in_two_ways_are_refused_until_it_is_said_which(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("when,y\n" + "".join(f"0{1 + row % 5}/0{1 + row % 4}/2024,{row % 2}\n" for row in range(60)))

@@ -33,6 +33,7 @@ _DATE = re.compile(
 )
 _COMPACT = re.compile(r"\d{8}T\d{6}")
 _YEAR_FIRST = "year-first"
+_FEW, _MANY = 3, 20  # so few texts among so many different dates are mistakes, or stand for a missing value
 _WORD = re.compile(r"\w\w+")
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _EPOCH, _DAY = datetime(1970, 1, 1), 86_400.0
@@ -141,7 +142,8 @@ class DerivedFit:
         self._columns, self._label = columns, label
         self._counts: dict[str, Counter[str]] = {name: Counter() for name in (*columns.count, *columns.text)}
         self._dates: dict[str, set[str]] = {}
-        self._orders: dict[str, set[str]] = {}  # in which all of these are dates
+        self._strays: dict[str, set[str]] = {}  # among them
+        self._orders: dict[str, set[str]] = {}  # in which most of these are dates
         self._source = ""
         self._others: set[str] = set()
 
@@ -167,15 +169,36 @@ class DerivedFit:
                 self._others.add(name)
 
     def _add_dates(self, table: Table, name: str, texts: set[str]) -> None:
-        """Add texts of a column that may hold dates, as long as there is an order in which all of them are."""
-        known, orders = self._dates.setdefault(name, set()), self._orders.setdefault(name, {_YEAR_FIRST, *DATE_ORDERS})
+        """Add texts of a column that may hold dates, as long as no more than a few of them are none."""
+        known, strays = self._dates.setdefault(name, set()), self._strays.setdefault(name, set())
         self._source = table.source
-        for text in texts - known:
-            orders.intersection_update(_moments(text))
-            if not orders:
+        for text in texts - known - strays:
+            (known if _moments(text) else strays).add(text)
+            if len(strays) > _FEW:
                 self._others.add(name)
                 return
-        known |= texts
+
+    def _all_dates(self, name: str) -> bool:
+        """Return whether a column holds dates alone, written in the same way.
+
+        Raises:
+            DataError: if it does but for a few texts.
+        """
+        known = self._dates[name]
+        votes = Counter(order for text in known for order in _moments(text))
+        most = max(votes.values(), default=0)
+        self._orders[name] = {order for order, count in votes.items() if count == most}
+        odd = sorted(self._strays[name] | {text for text in known if self._orders[name].isdisjoint(_moments(text))})
+        if odd and len(odd) <= _FEW and most >= _MANY:
+            be, dates, them = ("is", "a date", "it") if len(odd) == 1 else ("are", "dates", "them")
+            order = " or ".join(sorted(self._orders[name]))
+            raise DataError(
+                f"{self._source}, column {name!r}: {', '.join(map(repr, odd))} {be} not {dates} written as the "
+                f"column's {most:,} others are ({order}); correct {them}, leave the field empty if the value is "
+                f"missing (in a text table, --missing {shlex.quote(','.join(odd))} says so), or name the column in "
+                f"one_hot (--one-hot {shlex.quote(name)}) to make each text a category."
+            )
+        return not odd
 
     def _order(self, name: str) -> str:
         """Return how the dates of a column are written.
@@ -201,7 +224,7 @@ class DerivedFit:
         """Return the columns that are made, in the order of those that they are made from.
 
         Raises:
-            DataError: if dates of a column may be read in two ways.
+            DataError: if dates of a column may be read in two ways, or there are a few texts among them.
         """
         made: list[Derived] = []
         for name in names:
@@ -211,7 +234,7 @@ class DerivedFit:
                 texts = sorted(self._counts[name])
                 counts = tuple(self._counts[name][text] for text in texts)
                 made.append(Derived(f"{name} (count)", name, "count", tuple(texts), counts))
-            elif self._dates.get(name) and name not in self._others:
+            elif self._dates.get(name) and name not in self._others and self._all_dates(name):
                 order = self._order(name)
                 moments = [_moments(text)[order] for text in self._dates[name]]
                 for kind in _PARTS:
