@@ -534,6 +534,11 @@ def test_an_error_as_the_target_with_constants_of_ones_own(typed: Typed) -> None
         (("--trace", "forever.csv"), "leave the row out (--absent says what is taken of it)"),
         (("--trace", "latencies.csv", "--absent", "gone"), "--absent must be censored, dead or late, but it is 'gone'"),
         ((*MODEL, "--absent", "dead"), "--absent must come with --trace"),
+        (
+            (*MODEL, "--speeds", "1,2"),
+            "--speeds must be left out of a plan, which tries settings, got '1,2'; -s ",
+        ),
+        ((*MODEL, "--speeds", "1,x"), "--speeds must be positive numbers with commas between them"),
         ((*MODEL, "--target", "gap=1.5"), "--target must be a fraction of the initial gap, between 0 and 1"),
         ((*MODEL, "--task-noise", -1), "--task-noise must be finite and at least 0"),
         (("--trace", "twice.csv"), "several samples of worker 0 in step 0"),

@@ -34,7 +34,7 @@ from erasurehead.runs._config import Config, parts, read_config
 from erasurehead.runs._config.resolving import check_metric_name, resolve, with_choices
 from erasurehead.runs._names import CONFIG
 from erasurehead.schemes import parse_scheme
-from erasurehead.schemes._text import PAPER_WORKERS
+from erasurehead.schemes._text import PAPER_WORKERS, by_speed
 
 TRACE = "trace.csv"
 """Name of the trace file next to the run file, from which the run draws its delays."""
@@ -55,6 +55,9 @@ def check_options(asked: PlanOptions) -> None:
     if (asked.trace is None) == (asked.delays is None):
         sentence = "Exactly one of --trace and --delays must be given."
         raise InvalidArgument("--trace", "must be given if --delays is not, and left out if it is", sentence=sentence)
+    if asked.speeds is not None:
+        hint = f'-s "{by_speed(None, asked.speeds)}" tries them'
+        raise invalid("--speeds", "must be left out of a plan, which tries settings", asked.speeds, hint)
     _check_nonnegative("--seconds-per-task", asked.seconds_per_task)
     of_traces = {
         "--keep": asked.keep,
