@@ -124,6 +124,10 @@ def test_a_copy_is_checked(typed: Typed) -> None:
         (("shard", "--check", "nowhere"), "manifest.json cannot be read: No such file or directory"),
         (("shard", "--check", "shards", "--tasks", 4), "--tasks must be left out with --check"),
         (("train", "--data", "shards", "-w", 5), "the number of its tasks must divide the 12 tasks that"),
+        (
+            ("train", "--data", "shards", "--speeds", "1,3"),
+            'write --scheme "uncoded(speeds=[1, 3], n_tasks=12)", as 1, 2',
+        ),
         (("train", "--data", "shards", "--categorical"), "it was settled when the data were sharded"),
         (("train", "--data", "shards", "--synthetic", "always"), "--synthetic is for the data sets amazon"),
         (("train", "--data", "shards", "--loss", "softmax"), "--loss must be logistic, which shards is sharded"),

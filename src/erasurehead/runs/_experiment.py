@@ -394,5 +394,17 @@ def _check_tasks(scheme: Scheme, text: str, problem: Problem) -> None:
         if isinstance(problem, ShardedProblem):
             problem.check_tasks(scheme.code.n_tasks)
     except InvalidArgument as error:
-        rule = f"{text!r} with {counted('worker', scheme.code.n_workers)}: the number of its tasks {error.rule}"
-        raise error.but(argument="scheme", rule=rule) from None
+        n_tasks, n_workers, hint = scheme.code.n_tasks, scheme.code.n_workers, error.hint
+        if (
+            isinstance(problem, ShardedProblem)
+            and scheme.name == "uncoded"
+            and "speeds" in text
+            and "n_tasks" not in text
+        ):
+            stored = problem.folder.manifest.n_tasks  # workers of given speeds take any number of tasks
+            fits = [number for number in range(n_workers, stored + 1) if stored % number == 0]
+            if fits:
+                fit = min(fits, key=lambda number: abs(number - n_tasks))
+                hint = f'write --scheme "{text[:-1]}, n_tasks={fit})", as {hint}'
+        rule = f"{text!r} with {counted('worker', n_workers)}: the number of its tasks {error.rule}"
+        raise error.but(argument="scheme", rule=rule, hint=hint) from None
