@@ -156,3 +156,12 @@ def test_a_file_of_a_folder_that_is_no_parquet_file_is_named(tmp_path: Path) -> 
     (folder / "part-1.parquet").write_bytes((folder / "part-1.parquet").read_bytes()[:-20])
     with pytest.raises(DataError, match=r"part-1\.parquet"):
         parquet_columns(folder)
+
+
+def test_a_column_of_files_and_of_folders_with_other_types_is_named(tmp_path: Path) -> None:
+    (tmp_path / "all" / "y=1").mkdir(parents=True)
+    _write(tmp_path / "all" / "y=1" / "a.parquet", {"a": [1.0], "y": pa.array([1], pa.int64())})
+    with pytest.raises(
+        DataError, match=r"that folders within it are named after, too, .*Field y has .*; leave it out of"
+    ):
+        parquet_columns(tmp_path / "all")

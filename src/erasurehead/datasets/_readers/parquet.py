@@ -164,6 +164,11 @@ def _open(path: Path) -> Any:
         if stored.schema.equals(common):
             return stored
         return dataset.dataset(str(path), common, format="parquet", partitioning="hive")
+    except TypeError as error:
+        raise DataError(
+            f"{path} has a column in its files that folders within it are named after, too, with values of another type "
+            f"({error}); leave it out of the files, or rename the folders."
+        ) from None
     except (OSError, ValueError) as error:  # pyarrow's own errors are subclasses of ValueError
         other = next(filter(_is_other, sorted(path.rglob("*"))), None)
         if other is None or not path.is_dir():
