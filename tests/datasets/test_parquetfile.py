@@ -165,3 +165,20 @@ def test_a_column_of_files_and_of_folders_with_other_types_is_named(tmp_path: Pa
         DataError, match=r"that folders within it are named after, too, .*Field y has .*; leave it out of"
     ):
         parquet_columns(tmp_path / "all")
+
+
+def test_files_in_other_folders_are_neither_read_nor_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = _parts(tmp_path / "parts", {"a": [1.0], "y": [1.0]}, {"a": [2.0], "y": [2.0]})
+    (folder / "old").mkdir()
+    _write(folder / "old" / "part-0.parquet", {"a": [1.0], "y": [1.0]})
+    monkeypatch.chdir(tmp_path)
+    for place in (folder, Path("parts")):
+        with pytest.raises(
+            DataError, match=r"^[^ ]*part-0\.parquet is in a folder, 'old', that is not called name=value"
+        ):
+            parquet_columns(place)
+    (folder / "old").rename(folder / "_old")
+    for place in (folder, Path("parts")):
+        assert read_parquet(place, ["y"]).n_rows == 2

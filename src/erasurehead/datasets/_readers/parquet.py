@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import shlex
 from collections.abc import Collection, Iterator
 from contextlib import suppress
@@ -160,14 +161,17 @@ def _open(path: Path) -> Any:
         if not path.is_dir():
             return dataset.dataset(str(path), format="parquet")
         stored = dataset.dataset(str(path), format="parquet", partitioning="hive")
+        _check_folders(path, stored)
         common = _common(stored)
         if stored.schema.equals(common):
             return stored
         return dataset.dataset(str(path), common, format="parquet", partitioning="hive")
+    except DataError:
+        raise
     except TypeError as error:
         raise DataError(
-            f"{path} has a column in its files that folders within it are named after, too, with values of another type "
-            f"({error}); leave it out of the files, or rename the folders."
+            f"{path} has a column in its files that folders within it are named after, too, with values of another "
+            f"type ({error}); leave it out of the files, or rename the folders."
         ) from None
     except (OSError, ValueError) as error:  # pyarrow's own errors are subclasses of ValueError
         other = next(filter(_is_other, sorted(path.rglob("*"))), None)
@@ -175,12 +179,23 @@ def _open(path: Path) -> Any:
             raise DataError(f"{path} is not a Parquet file ({error}).") from None
         raise DataError(
             f"{other} is not a Parquet file, as the others in {path} are; move it elsewhere, or let its name begin "
-            "with an underscore, so that it is left out."
+            "with an underscore to leave it out."
         ) from None
 
 
 def _is_other(path: Path) -> bool:
     return not path.name.startswith((".", "_")) and path.is_file() and not beginning(path).startswith(b"PAR1")
+
+
+def _check_folders(path: Path, stored: Any) -> None:
+    """Raise if a file is in a folder within the folder that is not called `name=value`, such as one of older copies."""
+    for fragment in stored.get_fragments():
+        above = Path(os.path.relpath(fragment.path, path)).parts[:-1]
+        if other := next((part for part in above if "=" not in part), ""):
+            raise DataError(
+                f"{fragment.path} is in a folder, {other!r}, that is not called name=value, as those in a folder of "
+                "Parquet files are; move it elsewhere, or let its name begin with an underscore to leave it out."
+            )
 
 
 def _common(stored: Any) -> Any:
