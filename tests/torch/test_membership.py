@@ -263,3 +263,16 @@ def test_claims_that_meet_end_in_one_view_at_once() -> None:
     voter.on_message(port, 4, Head(Kind.VIEW), TeamView(3, 4, everybody - {0}).packed())
     voter.on_message(port, 1, claim._replace(term=4, one=3), None)
     assert (port.sent[-1][1], port.sent[-1][2].kind) == (1, Kind.DENY)  # who gathers is supported
+
+
+def test_who_was_silent_and_grants_the_claim_belongs_to_its_view() -> None:
+    """A rank that begins after the one that gathers has given it up answers the claim that leaves it out."""
+    member = Membership(0, frozenset(range(3)))
+    member.on_time(_Ear(0, 0.0, 3))
+    now = 2.0 * LEASE + 0.1
+    member.on_time(_Ear(0, now, 3))  # nobody has answered
+    port = _Ear(0, now + 0.1, 3)
+    member.on_message(port, 2, Head(Kind.GRANT, term=1, version=-1), None)
+    assert member.view.term == 1
+    assert member.view.members == {0, 2}
+    assert [to for _, to, head, _ in port.sent if head.kind is Kind.VIEW] == [1, 2]

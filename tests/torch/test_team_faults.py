@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import pytest
 import torch
 
@@ -9,6 +11,8 @@ import erasurehead.torch as eht
 from erasurehead.consensus import Crash, NetworkPartition
 from erasurehead.errors import ErasureHeadError
 from erasurehead.torch import _simulate
+from erasurehead.torch._agreed import Agreement
+from erasurehead.torch._member import Member
 from erasurehead.torch._membership import LEASE
 from erasurehead.torch._simulate import Hang, Join
 
@@ -105,6 +109,14 @@ def test_one_hangs_and_goes_on(rank: int) -> None:
 def test_one_that_hangs_until_all_others_have_ended_is_told() -> None:
     with pytest.raises(ErasureHeadError, match="Rank 3 was not heard of for so long"):
         run(Hang(3, 1.0, 30.0))
+
+
+def test_one_that_was_left_out_before_it_could_ask_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It must not wait for an answer of those that have ended."""
+    monkeypatch.setattr(Member, "forgotten", property(lambda member: member.rank == 3))
+    monkeypatch.setattr(Agreement, "on_message", Mock())
+    with pytest.raises(ErasureHeadError, match="Rank 3 was not heard of for so long"):
+        run()
 
 
 @pytest.mark.parametrize("rank", range(1, RANKS))

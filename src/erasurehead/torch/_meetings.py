@@ -68,9 +68,13 @@ class Meeting(ABC):
             ranks = frozenset(() if place.joins else range(place.size))
             self.member = Member(place.port(), way, told, ranks, record, agreement, narrow)
             place.begin(self.member)
-        place.wait(lambda: agreement.agreed is not None, "whether others have the same model and settings")
-        agreement.check()
-        place.wait(lambda: self.member.newest[1] >= 0, "the first rank's model")
+        for begun, what in (
+            (lambda: agreement.agreed is not None, "whether others have the same model and settings"),
+            (lambda: self.member.newest[1] >= 0, "the first rank's model"),
+        ):
+            place.wait(lambda begun=begun: begun() or self.member.forgotten, what)
+            agreement.check()
+            self._check()
         self.take()
         self._began = place.now()
 

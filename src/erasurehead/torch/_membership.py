@@ -256,7 +256,8 @@ class Membership:
         if tuple(newest) > self.newest:
             port.send(rank, Head(Kind.FETCH, term=claim.term))
             return
-        self.view = TeamView(claim.term, self.rank, claim.members - self.ended, before)
+        members = claim.members | (granted & self.view.members)  # who was silent and grants now is heard of again
+        self.view = TeamView(claim.term, self.rank, members - self.ended, before)
         self._claim, self._joining = None, self._joining - self.view.members
         self._echoes, self._heard = {}, {rank: port.now() for rank in self.view.members}
         self.tell_view(port, self._others(self.view.members.union(*before)))
