@@ -149,6 +149,24 @@ def test_what_was_given_back_is_handed_out_again_and_what_nobody_has_trained_on_
     assert take(net, 0) == (10, 20)
 
 
+def test_no_piece_of_one_sample_is_left_by_chance() -> None:
+    net = Net(2)
+    assert [take(net, rank, total=43, count=count) for rank, count in ((0, 22), (1, 20), (0, 22))] == [
+        (0, 22),
+        (22, 41),
+        (41, 43),
+    ]
+    net = Net(2)
+    take(net, 1, total=22, count=22, used=False)
+    net.ranks[1].give_back(net.ports[1], 0)
+    net.deliver_all()
+    assert [take(net, 0, total=22, count=21) for _ in range(2)] == [(0, 20), (20, 22)]
+    alone = Handouts(0)
+    alone.on_view(None, 0, frozenset({0}))
+    for piece in ((0, 21), (21, 22)):
+        assert alone.handed.pop(alone.ask(None, 0, 0, 22, 21)) == piece
+
+
 def test_data_sets_are_handed_out_each_by_itself() -> None:
     net = Net(2)
     questions = [net.ranks[1].ask(net.ports[1], stock, 0, 50, 10) for stock in (0, 1, 0)]

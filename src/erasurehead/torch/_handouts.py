@@ -44,8 +44,13 @@ class Stock:
     total: int = -1
     out: dict[int, dict[int, Piece]] = field(default_factory=dict[int, dict[int, Piece]])
 
-    def take(self, rank: int, question: int, epoch: int, total: int, count: int, since: int = 0) -> Piece:
-        """Hand out the next piece of an epoch, from a position on; an empty one if there is nothing left of it."""
+    def take(
+        self, rank: int, question: int, epoch: int, total: int, count: int, since: int = 0, shared: bool = True
+    ) -> Piece:
+        """Hand out the next piece of an epoch, from a position on; an empty one if there is nothing left of it.
+
+        Where ranks share the epoch, how long its last piece is depends on who came when, so it is not one sample long.
+        """
         if epoch > self.epoch:
             self.epoch, self.position, self.back, self.out, self.total = epoch, 0, [], {}, total
         own = self.out.setdefault(rank, {})
@@ -53,15 +58,16 @@ class Stock:
             return 0, 0
         if question in own:  # it was asked again
             return own[question]
-        if self.back:
-            begin, end = self.back.pop(0)
-            if end - begin > count:
-                self.back.insert(0, (begin + count, end))
-            piece = begin, min(end, begin + count)
-        else:
-            begin = max(self.position, since)
-            piece = min(begin, total), min(begin + count, total)
-            self.position = piece[1]
+        back = bool(self.back)
+        begin, last = self.back.pop(0) if back else (min(max(self.position, since), total), total)
+        end = min(begin + count, last)
+        if shared and last - end == 1 and end - begin > 2:
+            end -= 1  # a last piece of one sample has no variance, and batch norm raises an error
+        piece = begin, end
+        if not back:
+            self.position = end
+        elif end < last:
+            self.back.insert(0, (end, last))
         if piece[0] < piece[1]:
             own[question] = piece
             return piece
@@ -104,6 +110,7 @@ class Handouts:
         self.rank = rank
         self.gathers: int | None = None
         self._members: frozenset[int] = frozenset()
+        self._shared = False
         self.stocks: dict[int, Stock] = {}
         self.handed: dict[int, Piece] = {}
         self.positions: dict[int, Stock] | None = None
@@ -177,7 +184,7 @@ class Handouts:
     def on_view(self, port: MemberPort | None, gathers: int | None, members: frozenset[int]) -> None:
         """Learn who gathers and who belongs: questions are asked again, and what is with others is given back."""
         if members != self._members:
-            self._members = members
+            self._members, self._shared = members, self._shared or len(members) > 1
             for stock in self.stocks.values():
                 for rank in stock.out.keys() - members:
                     stock.give_back(rank)
@@ -241,5 +248,5 @@ class Handouts:
         if stock.epoch == head.version and stock.total not in (-1, head.one):
             return Head(Kind.HAND, _ANOTHER_TOTAL, number=head.number, one=stock.total), None
         since = int(head.seconds)  # who gathered before may have handed out more than is known here
-        begin, end = stock.take(rank, head.number, head.version, head.one, max(count, 1), since)
+        begin, end = stock.take(rank, head.number, head.version, head.one, max(count, 1), since, self._shared)
         return Head(Kind.HAND, 0, 0, head.version, head.number, head.steps, one=begin, other=end), None
