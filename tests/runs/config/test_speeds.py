@@ -9,7 +9,7 @@ from erasurehead.runs._config.checking import build_config
 from erasurehead.runs._config.resolving import resolve, with_choices
 
 
-def scheme(speeds: str, text: str | None = None, **run: object) -> tuple[str, int]:
+def scheme(speeds: object, text: str | None = None, **run: object) -> tuple[str, int]:
     config = build_config(
         {"run": {"speeds": speeds, "engine": "virtual", **run}} | ({} if text is None else {"scheme": text})
     )
@@ -22,6 +22,7 @@ def scheme(speeds: str, text: str | None = None, **run: object) -> tuple[str, in
 def test_speeds_choose_scheme_and_workers_unless_these_are_given() -> None:
     assert scheme("1,2, 4,4") == ("uncoded(speeds=[1, 2, 4, 4])", 4)
     assert scheme("1,2,4", "exact(load=2)") == ("exact(load=2, speeds=[1, 2, 4])", 3)
+    assert scheme([1, 2.5, 4]) == ("uncoded(speeds=[1, 2.5, 4])", 3)  # as a run file may say it
     assert scheme("measured", "uncoded", workers=5) == ("uncoded(speeds='measured')", 5)
 
 
@@ -33,11 +34,13 @@ def test_speeds_choose_scheme_and_workers_unless_these_are_given() -> None:
         ("fast", None, r"run.speeds must be positive numbers"),
         ("", None, r"run.speeds must not be empty"),
         ("1,,2", None, r"run.speeds must be positive numbers"),
+        ([1, "x"], None, r"run.speeds must be positive numbers"),
+        (2, None, r"run.speeds must be a text"),
         ("1,2", "adaptive()", r"run.speeds must be for the scheme uncoded or exact.*'adaptive\(\)'"),
         ("1,2", "uncoded(speeds=[1, 2])", r"without speeds of its own.*leave out one of them"),
     ],
 )
-def test_what_they_cannot_be(speeds: str, text: str | None, said: str) -> None:
+def test_what_they_cannot_be(speeds: object, text: str | None, said: str) -> None:
     with pytest.raises(InvalidArgument, match=said):
         scheme(speeds, text, workers=2)
 

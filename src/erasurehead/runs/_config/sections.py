@@ -7,9 +7,9 @@ table in the documentation are made from it.
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast, get_type_hints
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, create_model
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, create_model, field_validator
 from pydantic_core import PydanticCustomError
 
 from erasurehead._internal.late_work import DROP, check_late
@@ -454,6 +454,12 @@ class RunSection(Section):
         metavar="WHO",
         panel="Output",
     )
+
+    @field_validator("speeds", mode="before")
+    @classmethod
+    def _listed(cls, speeds: Any) -> Any:
+        """Return the text of speeds that are given as a list, as run files and programs write them."""
+        return ",".join(map(str, cast("list[object]", speeds))) if isinstance(speeds, list) else speeds
 
     def says(self, key: str) -> bool:
         """Whether a key has a value; engine, workers and steps have none until they are given or settled."""
