@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import pkgutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,3 +41,16 @@ def test_no_module_takes_the_place_of_a_name_that_its_package_offers(init: Path)
     modules = {module.name for module in pkgutil.iter_modules([str(init.parent)])}
     taken = [offered for home, _, offered in promised if offered in modules and home != _package(init)]
     assert not taken
+
+
+def test_a_name_whose_package_is_not_installed_says_which_extra_brings_it() -> None:
+    # In a process of its own, where nothing has imported PyTorch.
+    program = (
+        "import sys; sys.modules['torch'] = None\n"
+        "import erasurehead.torch as eht\n"
+        "from erasurehead.errors import MissingExtra\n"
+        "try: eht.join\n"
+        "except MissingExtra as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "erasurehead.torch.join needs torch: pip install 'erasurehead[torch]'.\n", done.stderr

@@ -11,6 +11,8 @@ from importlib import import_module
 _IMPORT = re.compile(r"^    from (\S+) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
 _NAME = re.compile(r"(\w+) as (\w+)")
 
+_OF_TORCH = ("torch", "zmq")  # that the extra `torch` brings
+
 
 def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return a package's `__getattr__` and `__dir__`, by what its `__init__` imports under `if TYPE_CHECKING:`.
@@ -37,7 +39,13 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
         if name not in homes():
             raise AttributeError(f"module {package!r} has no attribute {name!r}; it can load {', '.join(homes())}")
         module, own = homes()[name]
-        return import_module(f"{module}.{own}") if module == package else getattr(import_module(module), own)
+        try:
+            return import_module(f"{module}.{own}") if module == package else getattr(import_module(module), own)
+        except ModuleNotFoundError as error:
+            if (missing := str(error.name).partition(".")[0]) not in _OF_TORCH:
+                raise
+            said = f"{package}.{name} needs {missing}: pip install 'erasurehead[torch]'."
+            raise import_module("erasurehead.errors").MissingExtra(said) from None
 
     def names() -> list[str]:
         return sorted({*homes(), *(name for name in vars(sys.modules[package]) if name.startswith("__"))})
