@@ -198,7 +198,10 @@ class BusyMeeting(Meeting):
     def restart(self, version: int) -> None:
         member = self.member
         while member.newest[1] < version:
-            self.place.wait(lambda: member.newest[1] >= version or member.membership.gathers, "what was loaded")
+            self.place.wait(
+                lambda: member.newest[1] >= version or member.membership.gathers or member.forgotten, "what was loaded"
+            )
+            self._check()
             with self.place.held():
                 if member.newest[1] < version and member.membership.gathers:
                     member.restart(version, self._told())
