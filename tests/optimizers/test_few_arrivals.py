@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -19,7 +19,8 @@ from erasurehead.optimizers._base import Answer, PartialGradient
 from erasurehead.optimizers._few_arrivals import FewArrivals
 from erasurehead.optimizers._lbfgs_memory import LBFGSMemory
 from erasurehead.optimizers._part_memory import PartMemory
-from erasurehead.problems import L1, LeastSquares, LogisticRegression, Penalty, Problem
+from erasurehead.problems import L1, LeastSquares, LogisticRegression, Penalty, Problem, Regression
+from erasurehead.problems._families import FAMILIES, LossFamily
 from erasurehead.training import Callback, Resumption, Run, StepRow, train
 
 from ..arrays import Array
@@ -83,6 +84,55 @@ def test_a_run_that_begins_with_few_arrivals_ends_at_the_same_optimum(
         assert row.decision["act"] in ("few", "whole")
     assert run.steps[count - 1].decision["act"] == "whole"
     assert run.steps[count - 1].decision["why"] in ("level", "slow", "rise")
+
+
+def exponential(loss: str, order: str = "shuffled", longer: bool = True) -> Problem:
+    """Labels of a loss whose curvature has no bound; longer samples explode soon."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((3000, 10)) * np.geomspace(0.3, 1.0, 10)
+    if longer:
+        X *= np.exp(0.5 * rng.standard_normal((3000, 1)))
+    score = np.clip(X @ (0.5 * rng.standard_normal(10)), -8.0, 8.0)
+    means = np.exp(score)
+    y = {"poisson": rng.poisson(means), "gamma": rng.gamma(1.0, means) + 1e-9}.get(loss, score + rng.normal(size=3000))
+    rows = np.argsort(score) if order == "sorted" else np.arange(3000)
+    return Regression(X[rows], np.asarray(y, dtype=np.float64)[rows], loss=loss, l2=1e-3)
+
+
+def linex(margins: Array, labels: Array) -> tuple[Array, Array, Array]:
+    """A loss of a user's own: too high a prediction costs exponentially more."""
+    ratios = np.exp(np.minimum(margins - labels, 300.0))
+    return ratios - (margins - labels), ratios - 1.0, ratios
+
+
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("loss", ["poisson", "gamma", "linex"])
+def test_where_the_curvature_has_no_bound_no_step_is_too_long_to_come_back_from(
+    loss: str, own: bool, late: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(cast("dict[str, LossFamily]", FAMILIES), "linex", LossFamily(linex))
+    for order in ("shuffled", "sorted"):
+        whole = fit(exponential(loss, order), parse("none()"), "drop(1)", evaluate_every=0).final
+        assert whole is not None
+        for seed in range(6):
+            one = exponential(loss, order)
+            run = fit(one if own else plain(one), Exponential(0.5, seed=seed), late, steps=1000, evaluate_every=0)
+            assert run.ended == "converged"
+            assert early(run) > 1
+            assert any("own" in row.decision for row in run.steps) == own
+            assert run.final is not None
+            assert run.final.objective == pytest.approx(whole.objective, rel=1e-8)
+
+
+@pytest.mark.parametrize("seed", [5, 10])
+def test_searches_that_fail_where_nothing_is_promised_do_not_begin_again_for_ever(seed: int) -> None:
+    one = exponential("poisson", longer=False)
+    one.newton = False
+    run = fit(one, Exponential(0.5, seed=seed), "carry", evaluate_every=0)
+    assert run.ended == "converged"
+    assert run.final is not None
+    assert run.final.gradient_left < 1e-12
 
 
 @pytest.mark.parametrize("late", ["preempt", "carry"])

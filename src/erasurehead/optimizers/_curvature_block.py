@@ -21,7 +21,7 @@ _NEAR = 2.0  # entries of a mean sample that must be in the block's columns
 _DAMPING = 1e-13  # of each curvature, at first
 _HIDDEN, _SURELY = 1e-12, 1e-4  # of a column's curvature: less is mostly rounding; a pivot that leaves far more
 _PAIR, _NUMBER = 0.25, 25.0  # work, in that of an entry of a gradient, of a pair of entries, and of a number of all
-_FLAT = 0.01  # of the bound on the curvature, that second derivatives must be in the mean
+_FLAT, _STEEP = 0.01, 10.0  # of the bound on the curvature, between which second derivatives must be in the mean
 _CHANGED = 1.3  # times as much or as little, that the objective bends along a step as the block says
 
 SURE = -1.0
@@ -170,7 +170,7 @@ class CurvatureBlock(Resumable):
         return {BLOCK: {"numbers": self.numbers, "coupled": self.coupled, "work": self._work}}
 
     def take(self, sums: Array, bound: Array, penalty: Array) -> None:
-        """Take what workers have summed, unless the objective hardly bends where they did: it will bend elsewhere.
+        """Take what workers have summed, unless the objective bends far less or more there than it will elsewhere.
 
         Arguments:
             sums: as `Shard.block` orders them, of all samples.
@@ -182,7 +182,8 @@ class CurvatureBlock(Resumable):
         side = len(places) if self.coupled else self.n_columns
         within = np.arange(side)
         own = numbers.reshape(-1, _triangle(side))[:, within * side - within * (within - 1) // 2]
-        if np.isfinite(numbers).all() and own.sum() > _FLAT * bound[places].sum():
+        usual = bound[places].sum()
+        if np.isfinite(numbers).all() and _FLAT * usual < own.sum() < _STEEP * usual:
             self._sums = numbers
             self.factorize(penalty)
 

@@ -35,6 +35,7 @@ _LITTLE = 0.5  # of the time in which the first answers came, that more work may
 _OWN, _SHARE = 3, 0.3  # models of parts' own, and of all parts at most, after which no more are asked for
 _ALIKE, _BELOW = 0.6, 1.5  # see `_own_of`
 _GRADIENTS, _NEWTON_STEPS, _FEWEST = 60, 3, 3  # the work of such a model; its steps; products in a step, at least
+_LOW = 10.0  # times the level at first, that a part's loss is never thought to be below 0
 _LONGER = 1.5  # times as long as the longest of the last steps, one for each part, that a step may be
 
 
@@ -70,7 +71,10 @@ class FewArrivals(Resumable):
     them to the second (`"level"`; where tasks differ, a level may fall below the optimum for a while, as its losses are
     of different models, and what comes after is above that), or when it is above what it was at first (`"rise"`): the
     next order asks for a whole gradient at the newest mean model, or, if the level has risen much, at the one where it
-    was least. Whole gradients also follow where some part has not been heard after fifteen times as many arrivals as
+    was least. The same is decided as soon as one part's loss has risen so steeply that the bound on its curvature is
+    none, as that of an exponential: far off, few parts make all others' gradients nothing, and no step leads back. What
+    was learnt is dropped, and the whole gradient is that of the first model if the level has never been known.
+    Whole gradients also follow where some part has not been heard after fifteen times as many arrivals as
     there are parts (`"missing"`), where the gradients of all parts are too many numbers to keep (`"size"`), and where
     the rule waits for one as it comes nearly as soon. They follow, too, if nobody is late any more (`"prompt"`): if the
     last messages, three of each part, have taken about as long as each other, nine in ten less than twice as long as
@@ -248,6 +252,11 @@ class FewArrivals(Resumable):
             elif before is not None and self._misled(part, before):
                 self._forget_pairs()
                 continue
+            elif self._runs_away(part, before, point):
+                self._forget_pairs()
+                self._known.restart(max(self._points) + 1)
+                self.why = "rise"
+                continue
             if self._known.take(part, point, own is not None):
                 self._heard += 1
                 self._n_own += own is not None
@@ -290,6 +299,25 @@ class FewArrivals(Resumable):
         if not len(self._memory) or self._first_level is None or part.step <= before.step or before.own:
             return False
         return (part.loss - before.loss) / part.share > self._first_level - self._level
+
+    def _runs_away(self, part: PartialGradient, before: KnownPart | None, point: Array) -> bool:
+        """Return whether a part's loss has risen so steeply that the bound on its curvature is none there.
+
+        By it, the loss falls on the way back to where the part last spoke by as much as the slope says, less half of
+        what the bound allows it to bend; here less all of it, as samples differ in their entries. Of a part that speaks
+        for the first time no more is known than that its loss was hardly far below 0 at the first model.
+        """
+        known = before or part
+        if self._first_level is None or known.curvature is None:
+            return False
+        if before is None:
+            step, loss = point - self._start, -_LOW * part.share * abs(self._first_level)
+        else:
+            step, loss = point - before.point, before.loss
+            if not part.loss - loss > part.share * max(0.0, self._first_level - self._level):
+                return False
+        bends = max(1.0, known.entries / part.share) * product(step, known.curvature * step)
+        return part.loss - product(part.gradient, step) + bends < loss
 
     def _forget_pairs(self) -> None:
         self._memory.forget()

@@ -200,8 +200,9 @@ class QuasiNewton(Optimizer):
         `few`: it came from few arrivals; so many `parts` of the data are known, with `pairs` in memory and the power
         `scaling` of the curvatures. `whole`: likewise, but the next gradients are whole, because (`why`) the sum of the
         parts' newest losses no longer falls (`"level"`), hardly does (`"slow"`), or is above what it was at first
-        (`"rise"`), some part has never been heard (`"missing"`), nobody is late any more (`"prompt"`), or there are too
-        many numbers to keep (`"size"`).
+        (`"rise"`, also where a part's own loss has risen as no bound on its curvature lets it), some part has never
+        been heard (`"missing"`), nobody is late any more (`"prompt"`), or there are too many numbers to keep
+        (`"size"`).
         Where the parts that came no longer match the earlier ones, because the code was resized or tasks are lost,
         `why` is `"unknown"`, and there is nothing else. Where parts were asked for models of their own, `own` is how
         many have come, or -1 if they do not suit the others. `solve`: the model is the base of a new search, for which
