@@ -101,6 +101,21 @@ def test_a_rank_is_started_again_so_often_and_while_others_run(script: Callable[
     assert done.stderr.count("the other one goes on") == 1
 
 
+def test_ranks_that_were_started_again_do_not_wait_for_each_other_when_all_that_had_the_model_have_died(
+    script: Callable[[str], str],
+) -> None:
+    path = script(
+        "import torch\nimport erasurehead.torch as eht\n"
+        "team, model = eht.join(), torch.nn.Linear(2, 1)\n"
+        "optimizer = team.optimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)\n"
+        "time.sleep(0.5 * rank)\nos.kill(os.getpid(), 9)"
+    )
+    done = run("-n", "2", "--restarts", "2", path)
+    assert done.stderr.count("it is started again, and joins the others") == 2
+    assert done.stderr.count("was started to join a team of which nobody is there any more") == 2
+    assert done.returncode == 1
+
+
 def test_who_runs_on_for_too_long_after_the_others_is_killed(script: Callable[[str], str]) -> None:
     begin = time.monotonic()
     done = run("-n", "3", "--patience", "1", script("rank and time.sleep(3600)"))

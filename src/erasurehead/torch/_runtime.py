@@ -15,6 +15,7 @@ import os
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, final
 
@@ -25,7 +26,7 @@ from erasurehead.engines._peer_channels import PeerMessage
 from erasurehead.errors import ErasureHeadError
 from erasurehead.torch._endpoints._base import MOST_RANKS, RankEndpoint
 from erasurehead.torch._member import Member
-from erasurehead.torch._message_heads import Head
+from erasurehead.torch._message_heads import Head, Kind
 from erasurehead.torch._place import RankPlace
 from erasurehead.torch._port import MemberPort
 
@@ -37,6 +38,7 @@ _LONGEST = 60.0  # seconds for which the thread sleeps, at most
 _LEAST = 8 * MOST_RANKS  # bytes of a vector that says who belongs
 _YIELD = 2e-5  # seconds until the thread looks again whether the script has had its turn
 _YIELDS = 50
+_HELLOS = 6  # without an answer, a second each: who gathers would have been elected and have answered
 
 
 def _last_error() -> Any:
@@ -63,6 +65,7 @@ class ProcessPlace(RankPlace, MemberPort):
         self._member: Member | None = None
         self._early: list[tuple[int, Head, Array | None]] = []
         self._known_lost: set[int] = set()
+        self._outside: Counter[int] = Counter()  # how often ranks have asked in a row to be let in for the first time
         self._timer = math.inf
         self._until = math.inf  # until when the thread sleeps, by `now`
         self._error: BaseException | None = None
@@ -191,6 +194,10 @@ class ProcessPlace(RankPlace, MemberPort):
             logger.warning("What rank %s said is not understood: %s.", message.sender, error)
             return
         self._known_lost.discard(message.sender)  # another process has its number
+        if head.kind is Kind.HELLO and head.term < 0:
+            self._outside[message.sender] += 1
+        else:
+            self._outside.clear()  # somebody may have been let in
         if self._member is None:
             vector = message.vector
             self._early.append((message.sender, head, None if vector is None else vector.copy()))
@@ -200,7 +207,8 @@ class ProcessPlace(RankPlace, MemberPort):
     def _look_who_is_there(self) -> None:
         if self._member is None:
             return
-        if self.joins and self._endpoint.alone and not self._member.membership.belongs:
+        outside = [rank for rank, times in self._outside.items() if times >= _HELLOS]
+        if self.joins and not self._member.membership.belongs and self._endpoint.alone(outside):
             raise ErasureHeadError(
                 f"Rank {self.rank} was started to join a team of which nobody is there any more: all others have ended."
             )

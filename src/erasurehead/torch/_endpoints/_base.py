@@ -48,9 +48,8 @@ class RankEndpoint(Endpoint):
     def others(self) -> Collection[int]:
         """The ranks that were started with this one, and those that have come since, dead ones included."""
 
-    @property
-    def alone(self) -> bool:
-        """Whether it is certain that no other rank is there."""
+    def alone(self, beside: Collection[int] = ()) -> bool:
+        """Return whether it is certain that no rank is there but this one and some others."""
         return False
 
     @abstractmethod

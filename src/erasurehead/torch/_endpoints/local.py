@@ -222,10 +222,9 @@ class LocalEndpoint(RankEndpoint):
     def others(self) -> Collection[int]:
         return self._outlets.keys() - {self.rank}
 
-    @property
-    def alone(self) -> bool:
-        there = (outlet.connection is not None for outlet in self._outlets.values())
-        return not any(there) and all(inlet.ended for inlet in self._inlets.values())
+    def alone(self, beside: Collection[int] = ()) -> bool:
+        there = {rank for rank, outlet in self._outlets.items() if outlet.connection is not None}
+        return there | {rank for rank, inlet in self._inlets.items() if not inlet.ended} <= {*beside}
 
     # What goes out
 
