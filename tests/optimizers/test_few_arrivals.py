@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,10 +20,10 @@ from erasurehead.optimizers._few_arrivals import FewArrivals
 from erasurehead.optimizers._lbfgs_memory import LBFGSMemory
 from erasurehead.optimizers._part_memory import PartMemory
 from erasurehead.problems import L1, LeastSquares, LogisticRegression, Penalty, Problem, Regression
-from erasurehead.problems._families import FAMILIES, LossFamily
 from erasurehead.training import Callback, Resumption, Run, StepRow, train
 
 from ..arrays import Array
+from ..problems.linex import add_linex
 
 N, WORKERS = 600, 30
 NO_PENALTY = LeastSquares(np.eye(1), np.ones(1)).regularizer
@@ -99,19 +99,13 @@ def exponential(loss: str, order: str = "shuffled", longer: bool = True) -> Prob
     return Regression(X[rows], np.asarray(y, dtype=np.float64)[rows], loss=loss, l2=1e-3)
 
 
-def linex(margins: Array, labels: Array) -> tuple[Array, Array, Array]:
-    """A loss of a user's own: too high a prediction costs exponentially more."""
-    ratios = np.exp(np.minimum(margins - labels, 300.0))
-    return ratios - (margins - labels), ratios - 1.0, ratios
-
-
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 @pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize("loss", ["poisson", "gamma", "linex"])
 def test_where_the_curvature_has_no_bound_no_step_is_too_long_to_come_back_from(
     loss: str, own: bool, late: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(cast("dict[str, LossFamily]", FAMILIES), "linex", LossFamily(linex))
+    add_linex(monkeypatch)
     for order in ("shuffled", "sorted"):
         whole = fit(exponential(loss, order), parse("none()"), "drop(1)", evaluate_every=0).final
         assert whole is not None
