@@ -4,6 +4,7 @@
     python benchmarks/time_to_target.py --only amazon           cells with this in their names
     python benchmarks/time_to_target.py --search --minutes 60   go on tuning what is compared with
     python benchmarks/time_to_target.py --measure               measure anew how long a task takes
+    python benchmarks/time_to_target.py --solver --first 300    adaptive alone: what two versions of it take, compared
 
 A cell is a data set, a law of the delays and a kind of late work. In each, on `--seeds` seeds that nothing was tuned
 on, `adaptive` with nothing set is timed beside the paper's own setting and beside the best of the search, on the clock
@@ -175,6 +176,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--seeds", type=int, default=5)
     add("--again", type=float, default=4.0, metavar="MINUTES", help="for which a cell is searched once more")
     add("--draw", type=int, default=None, metavar="SEED", help="of the cell that is; by default another each time")
+    add("--solver", action="store_true", help="adaptive alone, without its own work: the same figures on any machine")
+    add("--first", type=int, default=0, metavar="SEED", help="the first of the seeds")
     add("--quick", action="store_true", help="one data set, one law of the delays, two seeds")
     return parser
 
@@ -188,10 +191,16 @@ def main() -> None:
     if chosen.measure:
         measure()
         return
-    seeds = range(2 if chosen.quick else chosen.seeds)
+    seeds = range(chosen.first, chosen.first + (2 if chosen.quick else chosen.seeds))
     wanted = [
         cell for cell in cells() if chosen.only in cell.name and not (chosen.quick and (cell.data, cell.law) != _FIRST)
     ]
+    if chosen.solver:
+        for cell in wanted:
+            runs = [of_adaptive(cell.data, cell.late, law(cell.law, seed)) for seed in seeds]
+            times = {level: [run.times[level] for run in runs if level in run.times] for level in LEVELS}
+            print(f"{cell.name}: " + "; ".join(f"{level} {_range(each)}" for level, each in times.items()), flush=True)
+        return
     for data in dict.fromkeys(cell.data for cell in wanted):
         reached = ", ".join(f"{level} in {seconds:.2f} s" for level, seconds in alone(data, LEVELS).items())
         print(f"{data}: {task_seconds(data) * 1e3:.3g} ms a task; alone, one machine: {reached}")
