@@ -395,8 +395,10 @@ class TestWhatATaskTakes:
         assert 0.0 < seconds < 1e-2
         assert seconds == float(f"{seconds:.1g}")
         assert max(row["load"] for row in found["settings"]) == 6  # no larger load makes other groups of 12 workers
-        best = found["settings"][0]
-        assert best["load"] > 3  # a task of twenty rows takes next to nothing
+        best, *others = found["settings"]
+        assert best["load"] > 1  # a task of twenty rows takes next to nothing
+        alone = next(row for row in others if row["setting"] == "adaptive(load=1)")
+        assert alone["trial"]["seconds"] > 2.0 * best["trial"]["seconds"]
         tables = tomllib.loads(Path("p/run.toml").read_text())
         assert tables["run"]["seconds_per_task"] == seconds
         run = typed("train", "p/run.toml", "--engine", "virtual", "--until", "gap < 1e-3", "--out", "r", "--json")
@@ -476,7 +478,7 @@ class TestWhatATaskTakes:
         assert set(sums) == {1, 2, 3, 4, 6}
         several = {row["load"] for row in own.values() if "multi_message" in row["setting"]}
         assert several == {2, 3, 4, 5}  # here a message per task may pay, and is tried, too
-        assert sums[6] > 1.1 * sums[2]
+        assert sums[6] > sums[1]
         assert found["settings"][0]["load"] < 6
 
     def test_without_data_it_is_said_that_larger_loads_were_not_tried(self, typed: Typed) -> None:

@@ -20,6 +20,7 @@ _FEWEST = 4  # least number of stretches to estimate a variance from
 _SURE = 0.975
 _RECOMBINED = 800  # approximate number of rounds made by recombining those of a trace
 _MANY = 16_000  # likewise, for settings whose steps are long only if all workers of a group are late at once
+_MOST_DRAWN = 8_000_000  # delays of these, at most
 
 
 class TraceErrors:
@@ -93,7 +94,8 @@ class _Rounds:
 
     @cached_property
     def many_recombined(self) -> Bootstrap:
-        return self._recombined(_MANY)
+        most = min(_MANY, _MOST_DRAWN // self.delays.table.shape[1])
+        return self._recombined(most) if most > _RECOMBINED else self.recombined
 
     def _recombined(self, count: int) -> Bootstrap:
         """Return about so many rounds: each worker's own stay in order, but begin at a random one (cyclically)."""
