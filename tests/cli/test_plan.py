@@ -404,7 +404,8 @@ class TestWhatATaskTakes:
         run = typed("train", "p/run.toml", "--engine", "virtual", "--until", "gap < 1e-3", "--out", "r", "--json")
         assert run.json["ended"] == "until"
         assert read_config("r/config.toml").scheme == best["setting"]
-        assert run.json["seconds"] == pytest.approx(best["trial"]["seconds"], rel=0.5)
+        shortest, longest = best["trial"]["band"]  # the first of the trials had the same delays
+        assert shortest * (1.0 - 1e-9) <= run.json["seconds"] <= longest * (1.0 + 1e-9)
 
     @pytest.mark.usefixtures("shop")
     def test_what_was_measured_is_said_and_saying_it_gives_the_same_plan(
