@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from erasurehead.datasets._preprocessing.table_encoding import TableEncoding
 from erasurehead.datasets._readers.forms import opened
 from erasurehead.datasets._sharded.folder import RowsInPlace, ShardFolder
 from erasurehead.datasets._sharded.manifest import Origin, ShardManifest, StoredFile
-from erasurehead.datasets._sources import asked, source_of
+from erasurehead.datasets._sources import Asked, asked, source_of
 
 TASKS = 240
 """Number of tasks, if there are as many training rows: most numbers of workers that people have divide it."""
@@ -32,7 +32,7 @@ def in_place(
     constant: bool = True,
     test_fraction: float | None = 0.2,
     seed: int = 0,
-    **how: Any,
+    **how: Unpack[Asked],
 ) -> ShardFolder:
     """Fit an encoding to a folder of Parquet files, and cut its training rows into tasks, in the order of the files.
 

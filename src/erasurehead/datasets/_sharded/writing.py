@@ -9,7 +9,7 @@ import shutil
 import stat
 from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from erasurehead.datasets._sharded.folder import ShardFolder
 from erasurehead.datasets._sharded.manifest import MANIFEST, Form, Origin, ShardManifest, StoredFile
 from erasurehead.datasets._sharded.shard_files import RowFiles, write_supports, write_text
 from erasurehead.datasets._sharded.spool import Spool, bucket_edges
-from erasurehead.datasets._sources import asked, source_of
+from erasurehead.datasets._sources import Asked, asked, source_of
 from erasurehead.datasets._sources.rows import CHANGED, Fitted, RowSource, remarks
 from erasurehead.errors import DataError, check_count, counted, invalid
 
@@ -48,7 +48,7 @@ def shard(
     block: int = BLOCK,
     access: Access = "private",
     say: Callable[[str], None] | None = None,
-    **how: Any,
+    **how: Unpack[Asked],
 ) -> ShardFolder:
     """Cut a file into shards, one per task, without ever holding all of it in memory.
 

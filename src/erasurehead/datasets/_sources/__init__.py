@@ -7,11 +7,12 @@ read once. `Source -> Table -> Encoding -> rows` is the same for both, so that a
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypedDict
 
-from erasurehead.datasets._preprocessing.columns import Columns
-from erasurehead.datasets._readers.dialects import Dialect, check_dialect, given
+from erasurehead.datasets._preprocessing.columns import Columns, DateOrder
+from erasurehead.datasets._readers.dialects import Decimal, Dialect, Quotes, check_dialect, given
 from erasurehead.datasets._readers.forms import form, opened
 from erasurehead.datasets._readers.frames import Frame, is_frame
 from erasurehead.datasets._sources.arrays import array_source
@@ -22,10 +23,31 @@ from erasurehead.errors import invalid
 _FRAMES = "collect() or to_frame() makes a frame of what is none yet; write arrays with numpy.save"
 
 
-def asked(how: dict[str, Any]) -> tuple[Columns, Dialect]:
-    """Return what a user says about columns, and about a text table, by the names of the arguments of `read`."""
-    of_texts = {name: how.pop(name) for name in Dialect.__dataclass_fields__ if name in how}
-    return Columns(**how), check_dialect(**of_texts)
+class Asked(TypedDict, total=False):
+    """What a user says about columns, and about a text table: arguments of `read`."""
+
+    drop: Sequence[str]
+    one_hot: Sequence[str] | Literal["all"]
+    categorical: bool
+    interactions: Sequence[Sequence[str]]
+    standardize: bool
+    ordinal: Sequence[str]
+    count: Sequence[str]
+    text: Sequence[str]
+    dates: DateOrder | None
+    delimiter: str | None
+    header: bool | Literal["yes", "no"] | None
+    names: Sequence[str]
+    decimal: Decimal | None
+    quotes: Quotes | None
+    missing: Sequence[str]
+
+
+def asked(how: Asked) -> tuple[Columns, Dialect]:
+    """Return what a user says about columns, and about a text table."""
+    of_columns: dict[str, Any] = {**how}
+    of_texts = {name: of_columns.pop(name) for name in Dialect.__dataclass_fields__ if name in how}
+    return Columns(**of_columns), check_dialect(**of_texts)
 
 
 def source_of(
