@@ -257,20 +257,27 @@ def crossover(out: Path | None) -> dict[str, float]:
             found[f"{text}, {workers} workers"] = crossing(gain)
             print(f"  {'':<4}is faster from {crossing(gain):.2g} mean delays on")
         pays = [many / few for few, many in zip(gains["adaptive(load=1)"], gains["adaptive(load=3)"], strict=True)]
-        found[f"redundancy, {workers} workers"] = crossing(pays, falls=True)
+        begin = next(index for index, gain in enumerate(gains["adaptive(load=3)"]) if gain > 1.0)
+        found[f"redundancy, {workers} workers"] = crossing(pays, falls=True, begin=begin)
         print(f"  redundancy pays up to {found[f'redundancy, {workers} workers']:.2g} mean delays")
         if out is not None and workers == WORKERS:
             draw_crossover(out, gains, found)
     return found
 
 
-def crossing(gain: list[float], falls: bool = False) -> float:
-    """Return the pass at which a gain first rises above 1, or falls below it, between two that were tried."""
+def crossing(gain: list[float], falls: bool = False, begin: int = 0) -> float:
+    """Return the pass at which a gain first rises above 1, or falls below it, between two that were tried.
+
+    Arguments:
+        gain: for each pass that was tried.
+        falls: whether to look for where it falls.
+        begin: the pass to begin with: where one machine is faster, it does not matter which team is.
+    """
     sign = -1.0 if falls else 1.0
     heights = [sign * math.log(one) for one in gain]
-    after = next((index for index, one in enumerate(heights) if one > 0.0), len(heights))
-    if after in (0, len(heights)):
-        return 0.0 if after == 0 else math.inf
+    after = next((index for index, one in enumerate(heights) if index >= begin and one > 0.0), len(heights))
+    if after in (begin, len(heights)):
+        return PASSES[begin] * (begin > 0) if after == begin else math.inf
     low, high = heights[after - 1 : after + 1]
     share = -low / (high - low)
     return math.exp(math.log(PASSES[after - 1]) * (1.0 - share) + math.log(PASSES[after]) * share)
