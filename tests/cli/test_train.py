@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from erasurehead.runs import Experiment, RunFolder
@@ -263,3 +264,21 @@ def test_what_users_are_warned_of_is_a_sentence_in_every_command(typed: Typed, s
     assert done.err.splitlines()[0] == "gaps.csv: 2 of 9 steps lack some workers."
     assert done.err.count("some workers") == 1
     assert ".py" not in done.err
+
+
+def test_the_penalty_is_tuned_on_wish(typed: Typed, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((90, 12))
+    lines = [",".join(f"{value:.4f}" for value in row) + f",{row[0] + rng.standard_normal():.4f}\n" for row in X]
+    Path("noisy.csv").write_text("".join(lines))
+    done = typed("train", "--data", "noisy.csv", "--l2", "tuned", "--out", "a", "--json")
+    assert "looking for the best l2 by 5-fold cross-validation" in done.err
+    assert "5-fold cross-validation on the training rows: loss" in done.err
+    assert done.json["l2"]["l2"] == read_config(Path("a/config.toml")).problem.l2
+    assert done.json["wall"]["tuning_seconds"] > 0
+    typed("shard", "noisy.csv", "--tasks", 3, "--out", "shards")
+    assert "--l2 must be a number for folders" in typed("train", "--data", "shards", "--l2", "tuned").sentence
+    told = typed("consensus", "--data", "noisy.csv", "--l2", "tuned", "--out", "b", "--peers", 3, "--steps", 5).err
+    assert f"l2 {done.json['l2']['l2']:.3g}, the best" in told
+    asked = ("consensus", "--data", "mnist", "--synthetic", "always", "--l2", "tuned")
+    assert "--l2 must be a number for a" in typed(*asked).sentence

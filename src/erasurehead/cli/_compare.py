@@ -104,7 +104,7 @@ def run(
     from erasurehead.runs._comparison import ALONE
 
     screen = Screen(output)
-    comparison = Comparison.from_config(config, scheme or (), target, screen.reading)
+    comparison = Comparison.from_config(config, scheme or (), target, screen.starting)
     introduce(screen, comparison.experiments[0], screen.say)
     for experiment in comparison.experiments:
         screen.say(f"  {experiment.scheme}")

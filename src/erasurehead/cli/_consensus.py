@@ -153,6 +153,8 @@ def _introduce(screen: Screen, experiment: ConsensusExperiment) -> None:
     )
     for note in data.notes:
         screen.say(f"  {note}")
+    if experiment.search is not None:
+        screen.say(str(experiment.search))
     graph, clock = plan.graph, "virtual clock" if config.run.engine == "virtual" else config.run.engine
     screen.say(
         f"{graph.n_peers} peers on {graph}: {counted('link', len(graph.edges))}, {spanned('neighbour', graph.degrees)} "

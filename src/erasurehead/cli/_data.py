@@ -75,7 +75,7 @@ def run(
     read: list[dict[str, Any]] = []
     shown: list[Any] = []
     for section in sections:
-        screen.reading(section.source)
+        screen.starting(f"reading {section.source}")
         facts, uses = _read(section)
         for warning in facts["warnings"]:
             screen.warn(warning)

@@ -122,7 +122,8 @@ def _value(key: Key, given: Any) -> Any:
         return ["", *_names(given)]  # only here does an empty name mean something
     if key.kind == "texts":  # one text for each time that the option was given
         return next((text.strip() for text in given if text.strip() in key.values), _names(given))
-    return _number(given) if key.kind == "number or text" and given.strip() not in key.values else given
+    may_be_text = key.type is str and key.kind.startswith("number")
+    return _number(given) if may_be_text and given.strip() not in key.values else given
 
 
 def _number(text: str) -> str | float:

@@ -407,7 +407,7 @@ class SampledData:
         # Trials run on the virtual clock, and write no folder.
         of_its_engine = ("out", "overwrite", "address", "start_patience", "start_limit")
         config = _config(asked, of_its_engine, workers=n_workers, engine="virtual")
-        experiment = Experiment.from_config(config, screen.reading)
+        experiment = Experiment.from_config(config, screen.starting)
         data, rng = experiment.data, np.random.default_rng(0)
         if not isinstance(data, Dataset):
             hint = "name the file that was sharded, or a smaller one like it"

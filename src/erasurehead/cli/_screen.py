@@ -86,9 +86,9 @@ class Screen:
         if getattr(self._options, "verbose", False):
             self.say(text)
 
-    def reading(self, source: str) -> None:
-        """Print which data are being read, as this may take a while, unless --quiet is given."""
-        self.say(f"reading {source} ...")
+    def starting(self, what: str) -> None:
+        """Print what is done next and may take a while, such as `"reading houses.csv"`, unless --quiet is given."""
+        self.say(f"{what} ...")
 
     def warn(self, text: str) -> None:
         """Print a warning on stderr, also with --quiet; with --json, the result lists it, too."""

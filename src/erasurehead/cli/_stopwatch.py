@@ -1,4 +1,4 @@
-"""Where the time of a command goes that trains: reading, starting workers, training, evaluating."""
+"""Where the time of a command goes that trains: reading, tuning, starting workers, training, evaluating."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ class Stopwatch(Callback):
 
     Arguments:
         began: when the command began, by `time.perf_counter`.
+        tuning: how many of the seconds since then the search for a penalty took.
     """
 
-    def __init__(self, began: float) -> None:
-        self._began = began
-        self._marks = {"reading": time.perf_counter()}
+    def __init__(self, began: float, tuning: float = 0.0) -> None:
+        self._began, now = began, time.perf_counter()
+        self._marks = {"reading": now - tuning} | ({"tuning": now} if tuning else {})
 
     def on_start(self, seconds: float) -> None:
         self._mark("starting")

@@ -56,7 +56,8 @@ COMMON = {
     "--categorical": "One-hot encode every column of text.",
     "--drop": "Columns to leave out.",
     "--loss": "",
-    "--l2": "Factor of the penalty on squares of coefficients; by default 1 / number of training rows.",
+    "--l2": "Factor of the penalty on squares of coefficients, or tuned (by cross-validation); by default 1 / number "
+    "of training rows.",
     "--workers": "Number of workers; by default one for each core, or this process alone where that is faster.",
     "--engine": "Where workers run: processes, in_process, virtual (a clock on which waiting is free), mpi or ray.",
     "--scheme": "adaptive (the default: to the optimum, with nothing to set), uncoded, 'exact(load=3)', "
@@ -124,7 +125,7 @@ def run(
     introduce(screen, experiment, screen.detail)
     screen.detail(str(experiment.scheme))
     tried = _checkpoints(experiment) if resume is not None else set[str]()
-    stopwatch = Stopwatch(began)
+    stopwatch = Stopwatch(began, 0.0 if experiment.search is None else experiment.search.seconds)
     try:
         with screen.watching(transient=True) as callbacks:
             done = experiment.run([*callbacks, stopwatch])
@@ -165,7 +166,7 @@ def _begun(
 
     if goal is not None:
         check_target(config, goal[0])
-    return Experiment.from_config(config, screen.reading)
+    return Experiment.from_config(config, screen.starting)
 
 
 def _resumed(screen: Screen, folder: str, run_file: str | None, scheme: str | None, options: RunOptions) -> Experiment:
@@ -234,6 +235,8 @@ def introduce(screen: Screen, experiment: Experiment, tell: Callable[[str], None
         screen.warn(warning)
     if experiment.initial is not None:
         screen.say(f"begins with the model of {config.run.initial}: {experiment.initial}")
+    if experiment.search is not None:
+        screen.say(str(experiment.search))
     l1 = f", l1 {config.problem.l1:.4g}" if config.problem.l1 else ""
     balanced = ", classes balanced" if config.problem.class_weight else ""
     tell(
@@ -338,7 +341,8 @@ def _conclude(
     if done.stopped and (way_on := _way_on(experiment)):
         screen.say(way_on.strip())
     paid = {"training_metrics": training, "distributing": None if distributed is None else asdict(distributed)}
-    facts = {"folder": out, **summary, **paid, **reached, "wall": stopwatch.as_dict()}
+    searched = {} if experiment.search is None else {"l2": experiment.search.as_dict()}
+    facts = {"folder": out, **summary, **paid, **searched, **reached, "wall": stopwatch.as_dict()}
     screen.result(facts, "\n".join(filter(None, lines)))
 
 

@@ -38,6 +38,7 @@ from erasurehead.runs._config.checking import build, merged
 from erasurehead.runs._config.toml import locating, read_tables, to_toml
 from erasurehead.runs._fingerprints import MEANING, check_same, of_data, of_encoding, of_value
 from erasurehead.runs._names import CONFIG, ENCODING, RUNS, SUMMARY, check_free, next_free, remove_run
+from erasurehead.runs._penalty_search import PenaltySearch, settled_penalty
 from erasurehead.runs._resuming import check_unchanged, opened_to_go_on
 from erasurehead.runs._summaries import describe
 from erasurehead.training import Notice
@@ -64,6 +65,7 @@ class ConsensusExperiment:
         plan: the plan of the run.
         out: path of the run folder.
         resuming: whether to resume the run in that folder from its newest checkpoint.
+        search: how the factor of the penalty was found; None if it was given, or has its default.
     """
 
     config: ConsensusConfig
@@ -71,6 +73,7 @@ class ConsensusExperiment:
     plan: ConsensusPlan
     out: Path
     resuming: bool = False
+    search: PenaltySearch | None = None
 
     @classmethod
     def from_tables(
@@ -97,7 +100,9 @@ class ConsensusExperiment:
         )
         if run.model_of is not None and run.model_of >= section.peers:
             raise invalid("run.model_of", f"must be a peer, 0 to {section.peers - 1}", run.model_of)
-        parts.check_class_weight(config.problem, is_sharded(config.data.source), config.problem.loss)
+        parts.check_problem_keys(config.problem, is_sharded(config.data.source), config.problem.loss)
+        if isinstance(config.problem.l2, str) and section.model != "linear":
+            raise invalid("problem.l2", f"must be a number for a {section.model}", config.problem.l2)
         model = parts.build_delays(delays.model or _default_delays(section.peers))
         given = {**dict(section), **dict(delays), **dict(run)}  # sections and terms name each setting alike
         terms = {term.name: given[term.name] for term in fields(ConsensusTerms) if term.name in given}
@@ -111,7 +116,7 @@ class ConsensusExperiment:
         data, source = _load(config)
         loss = parts.settled_loss(config.problem, data)
         l2 = 1.0 / data.n_train if config.problem.l2 is None else config.problem.l2
-        minimised = config.problem.model_copy(update={"loss": loss, "l2": l2})
+        minimised, search = settled_penalty(config.problem.model_copy(update={"loss": loss, "l2": l2}), data)
         problem = build_problem(config, data, minimised)
         with _errors_name_keys(section):
             checked = plan(problem, peers=section.peers, split=section.split, batch=section.batch or None, **terms)
@@ -124,7 +129,7 @@ class ConsensusExperiment:
         )
         name = f"{data.name}-consensus-{section.policy.partition('(')[0]}"
         out = resuming or (Path(run.out) if run.out else next_free(RUNS, name))
-        return cls(complete, data, checked, out, resuming is not None)
+        return cls(complete, data, checked, out, resuming is not None, search)
 
     @classmethod
     def from_file(

@@ -64,7 +64,7 @@ class Comparison:
         config: Config,
         schemes: Sequence[str] = (),
         target: str | None = None,
-        reading: Callable[[str], None] | None = None,
+        starting: Callable[[str], None] = lambda what: None,
     ) -> Comparison:
         """Check everything, and load the data once.
 
@@ -76,7 +76,7 @@ class Comparison:
                 `adaptive` stands beside schemes with another optimizer, its own is also run waiting for everybody: so
                 one sees what is gained by not waiting, and what by the optimizer.
             target: such as `"auc=0.84"`.
-            reading: called with the source of the data when everything else has been checked.
+            starting: called with what is done next and may take a while, when everything else has been checked.
 
         Raises:
             InvalidArgument: if something does not fit; the error names the key.
@@ -101,7 +101,7 @@ class Comparison:
         resolved = [resolve(config.model_copy(update={"scheme": text}), run) for text in texts]
         if goal is not None:
             check_target(config, goal[0])
-        first = Experiment.of(resolved[0], reading)
+        first = Experiment.of(resolved[0], starting)
         folder = Path(config.run.out) if config.run.out else next_free(RUNS, f"compare-{first.data.name}")
         check_free(folder, config.run.overwrite)
         if not (schemes or config.scheme) and first.config.run.workers != workers:  # fewer, as there are few samples

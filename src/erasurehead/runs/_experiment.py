@@ -49,6 +49,7 @@ from erasurehead.runs._names import (
     next_free,
 )
 from erasurehead.runs._needs_workers import Unshared, unshared_training
+from erasurehead.runs._penalty_search import PenaltySearch, settled_penalty
 from erasurehead.runs._predictor import TrainedModel
 from erasurehead.runs._recording import Recording
 from erasurehead.runs._resuming import check_unchanged, check_unfinished, opened_to_go_on
@@ -80,6 +81,7 @@ class Experiment:
         asked: the configuration as requested, with engine and workers, before defaults were chosen to fit the scheme;
             None if all is settled.
         unshared: why it trains in this process although the engine was not named; None if it was, or starts workers.
+        search: how the factor of the penalty was found; None if it was given, or has its default.
     """
 
     config: Config
@@ -92,18 +94,19 @@ class Experiment:
     initial: InitialModel | None = None
     asked: Config | None = None
     unshared: Unshared | None = None
+    search: PenaltySearch | None = None
 
     @classmethod
     def from_config(
         cls,
         config: Config | Mapping[str, Any],
-        reading: Callable[[str], None] | None = None,
+        starting: Callable[[str], None] = lambda what: None,
     ) -> Experiment:
         """Check a configuration, load its data, and fill in the defaults.
 
         Arguments:
             config: a configuration, or tables as in a run file, such as `{"run": {"steps": 50}}`.
-            reading: called with the source of the data when everything else has been checked.
+            starting: called with what is done next and may take a while, such as `"reading houses.csv"`.
 
         Raises:
             InvalidArgument: if something does not fit; the error names the key, and is raised before data are read if
@@ -111,15 +114,17 @@ class Experiment:
             DataError: if the data cannot be used, or this machine has no memory for the workers.
             EngineError: if the number of workers is that of an MPI job or a Ray cluster, and this cannot be asked.
         """
-        return cls.of(resolve(config if isinstance(config, Config) else build_config(config)), reading)
+        return cls.of(resolve(config if isinstance(config, Config) else build_config(config)), starting)
 
     @classmethod
-    def of(cls, resolved: Resolved, reading: Callable[[str], None] | None = None, resuming: bool = False) -> Experiment:
+    def of(
+        cls, resolved: Resolved, starting: Callable[[str], None] = lambda what: None, resuming: bool = False
+    ) -> Experiment:
         """Load the data of a resolved configuration, and fill in the defaults that depend on them.
 
         Arguments:
             resolved: the configuration.
-            reading: called with the source of the data.
+            starting: as for `from_config`.
             resuming: whether the run is continued.
 
         Raises:
@@ -128,13 +133,10 @@ class Experiment:
         """
         asked, config, earlier = resolved.asked, resolved.config, resolved.initial
         trained = None if earlier is None else TrainedModel.load(earlier)
-        if reading is not None:
-            reading(config.data.source)
+        starting(f"reading {config.data.source}")
         data = parts.load_data(config.data, config.problem.loss)
-        loss, l2 = parts.settled_loss(config.problem, data), config.problem.l2
-        if l2 is None:
-            l2 = data.published.l2(data.n_train) if data.published else 1.0 / data.n_train
-        minimised = config.problem.model_copy(update={"loss": loss, "l2": l2})
+        loss = parts.settled_loss(config.problem, data)
+        minimised, search = settled_penalty(config.problem.model_copy(update={"loss": loss}), data, starting)
         problem = parts.build_problem(data, minimised, config.data.worker_path)
         if isinstance(problem, ShardedProblem) and config.run.engine in _HERE and config.data.worker_path is None:
             problem.check_files()
@@ -163,7 +165,7 @@ class Experiment:
         if delays is not resolved.delays or scheme is not resolved.scheme:
             parts.check_reachable(scheme, delays, complete.delays, complete.run.steps)
         out = Path(run.out) if run.out else next_free(RUNS, f"{data.name}-{scheme.name}".replace(" ", "-"))
-        return cls(complete, data, problem, scheme, delays, out, resuming, initial, asked, unshared)
+        return cls(complete, data, problem, scheme, delays, out, resuming, initial, asked, unshared, search)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Experiment:

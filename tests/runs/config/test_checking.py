@@ -51,8 +51,8 @@ def test_an_empty_file_has_the_settings_of_the_published_runs() -> None:
         ({"data": {"one_hot": 3}}, r"data.one_hot must be a list or 'all', but it is 3\.$"),
         ({"data": {"interactions": "town"}}, r"data.interactions must be a list, but it is 'town'\.$"),
         ({"data": {"test_fraction": 1}}, "data.test_fraction must be less than 1, but it is 1"),
-        ({"problem": {"l2": -1}}, "problem.l2 must be at least 0, but it is -1"),
-        ({"problem": {"l2": float("nan")}}, "problem.l2 must be a finite number, but it is nan"),
+        ({"problem": {"l2": -1}}, "problem.l2 must be at least 0 or 'tuned', but it is -1"),
+        ({"problem": {"l2": float("nan")}}, "problem.l2 must be a finite number or 'tuned', but it is nan"),
         ({"problem": {"loss": "hinge"}}, "problem.loss must be one of logistic, least_squares, softmax, poisson"),
     ],
 )

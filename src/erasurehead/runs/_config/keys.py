@@ -117,7 +117,7 @@ def _keys_of(model: type[BaseModel], section: str) -> list[Key]:
         plain = [part for part in kinds if part in (bool, int, float)]
         limits = [
             (sign, float(limit))
-            for rule in field.metadata
+            for rule in (*field.metadata, *_rules(annotation))
             for sign in _SIGNS
             if (limit := getattr(rule, sign, None)) is not None
         ]
@@ -147,6 +147,13 @@ def _alternatives(annotation: Any) -> list[Any]:
     if annotation is Texts or getattr(annotation, "__metadata__", None):
         return _alternatives(get_args(annotation)[0])
     return [annotation]
+
+
+def _rules(annotation: Any) -> tuple[Any, ...]:
+    """Return the rules for some of the types that a value may have."""
+    if get_origin(annotation) in (Union, UnionType):
+        return tuple(rule for alternative in get_args(annotation) for rule in _rules(alternative))
+    return getattr(annotation, "__metadata__", ())
 
 
 def json_schema(kinds: Mapping[str, type[BaseModel]] | None = None) -> dict[str, Any]:

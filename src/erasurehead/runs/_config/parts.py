@@ -163,7 +163,7 @@ def build_problem(
     penalty: dict[str, Any] = {"l2": section.l2}
     if section.l1:
         penalty = {"penalty": problems.ElasticNet(section.l1, section.l2)}
-    check_class_weight(section, isinstance(data, ShardedDataset), loss)
+    check_problem_keys(section, isinstance(data, ShardedDataset), loss)
     if isinstance(data, ShardedDataset):
         return ShardedProblem(data.folder, loss=loss, at=worker_path, penalize_intercept=penalized, **penalty)
     for array in (data.X_train, data.X_test, data.y_train, data.y_test):
@@ -184,8 +184,8 @@ def build_problem(
     return _PROBLEMS[loss](data.X_train, data.y_train, **settings)
 
 
-def check_class_weight(section: ProblemSection, sharded: bool, loss: str | None) -> None:
-    """Raise if samples cannot be weighted by class although the run file asks for it.
+def check_problem_keys(section: ProblemSection, sharded: bool, loss: str | None) -> None:
+    """Raise if `[problem]` asks for what cannot be had with the data: classes weighted alike, or the best penalty.
 
     Arguments:
         section: what is minimised.
@@ -198,6 +198,9 @@ def check_class_weight(section: ProblemSection, sharded: bool, loss: str | None)
     if section.class_weight is not None and (sharded or (loss and task_of(loss) == "least_squares")):
         what = "folders of shards" if sharded else "targets that are no classes"
         raise invalid("problem.class_weight", f"must be left out for {what}", section.class_weight)
+    if sharded and isinstance(section.l2, str):
+        hint = "find it on a part of the rows that fits into a file"
+        raise invalid("problem.l2", "must be a number for folders, whose rows are read by the workers", "tuned", hint)
 
 
 def penalizes_intercept(data: Dataset | ShardedDataset, wanted: bool | None = None) -> bool:

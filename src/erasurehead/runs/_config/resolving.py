@@ -89,7 +89,7 @@ def resolve(asked: Config, run: RunSection | None = None, *, resuming: bool = Fa
     scheme = parse_scheme(config.scheme or "", run.workers)
     _check_engine_keys(run)
     parts.check_data_keys(config.data)
-    parts.check_class_weight(config.problem, is_sharded(config.data.source), config.problem.loss)
+    parts.check_problem_keys(config.problem, is_sharded(config.data.source), config.problem.loss)
     _check_optimizer(config.optimizer)
     if run.until is not None:
         try:

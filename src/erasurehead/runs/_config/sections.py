@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast, get_type_hints
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, create_model, field_validator
+from annotated_types import Ge
+from pydantic import AfterValidator, AllowInfNan, BaseModel, ConfigDict, Field, Strict, create_model, field_validator
 from pydantic_core import PydanticCustomError
 
 from erasurehead._internal.late_work import DROP, check_late
@@ -67,8 +68,10 @@ EngineName: TypeAlias = Literal["processes", "in_process", "virtual", "mpi", "ra
 if TYPE_CHECKING:  # whoever reads them reads them when they are settled
     _Engine: TypeAlias = EngineName
     _Count: TypeAlias = int
-else:  # None until then: see `erasurehead.runs._config.resolving.settled`
+    _Factor: TypeAlias = float | None
+else:  # None until then: see `erasurehead.runs._config.resolving.settled`; "tuned", until data have been read
     _Engine, _Count = EngineName | None, int | None
+    _Factor = Annotated[float, Ge(0), AllowInfNan(False)] | Literal["tuned"] | None
 
 _Late = Literal["preempt", "carry"] | Annotated[str, AfterValidator(_drop), Field(json_schema_extra={"pattern": DROP})]
 
@@ -224,15 +227,15 @@ class ProblemSection(Section):
         metavar="NAME",
         examples=["poisson", "quantile(0.9)"],
     )
-    l2: float | None = key(
+    l2: _Factor = key(
         None,
         "Factor of the penalty: the mean loss plus FACTOR * ||x||^2 is minimised, without the intercept in x (the "
-        "paper's data sets: with it); by default 1 / number of training rows, as published. In scikit-learn that is "
-        "C = 1 / (2 * rows * FACTOR), or Ridge's alpha = rows * FACTOR.",
+        "paper's data sets: with it); by default 1 / number of training rows, as published; tuned: the one that "
+        "5-fold cross-validation on the training rows finds best. In scikit-learn it is C = 1 / (2 * rows * FACTOR), "
+        "or Ridge's alpha = rows * FACTOR.",
         option="--l2",
-        metavar="FACTOR",
-        ge=0,
-        allow_inf_nan=False,
+        metavar="FACTOR|tuned",
+        examples=[0.001, "tuned"],
     )
     l1: float = key(
         0.0,
