@@ -280,5 +280,5 @@ def test_the_penalty_is_tuned_on_wish(typed: Typed, tmp_path: Path) -> None:
     assert "--l2 must be a number for folders" in typed("train", "--data", "shards", "--l2", "tuned").sentence
     told = typed("consensus", "--data", "noisy.csv", "--l2", "tuned", "--out", "b", "--peers", 3, "--steps", 5).err
     assert f"l2 {done.json['l2']['l2']:.3g}, the best" in told
-    asked = ("consensus", "--data", "mnist", "--synthetic", "always", "--l2", "tuned")
-    assert "--l2 must be a number for a" in typed(*asked).sentence
+    asked = ("consensus", "--data", "mnist", "--synthetic", "always", "--model", "network", "--l2", "tuned")
+    assert "--l2 must be a number for a network" in typed(*asked).sentence

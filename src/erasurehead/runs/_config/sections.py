@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast, get_type_hints
 
-from annotated_types import Ge
-from pydantic import AfterValidator, AllowInfNan, BaseModel, ConfigDict, Field, Strict, create_model, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, create_model, field_validator
 from pydantic_core import PydanticCustomError
 
 from erasurehead._internal.late_work import DROP, check_late
@@ -71,7 +70,7 @@ if TYPE_CHECKING:  # whoever reads them reads them when they are settled
     _Factor: TypeAlias = float | None
 else:  # None until then: see `erasurehead.runs._config.resolving.settled`; "tuned", until data have been read
     _Engine, _Count = EngineName | None, int | None
-    _Factor = Annotated[float, Ge(0), AllowInfNan(False)] | Literal["tuned"] | None
+    _Factor = Annotated[float, *Field(ge=0, allow_inf_nan=False).metadata] | Literal["tuned"] | None
 
 _Late = Literal["preempt", "carry"] | Annotated[str, AfterValidator(_drop), Field(json_schema_extra={"pattern": DROP})]
 
