@@ -47,7 +47,6 @@ class InvalidArgument(ErasureHeadError, ValueError):
             scheme.
         place: where the argument stands, such as `"run.toml, line 7"`.
         typed: what the user typed, if `value` is a part of it or was made from it; left out if empty.
-        option: what the user wrote for the argument, if that is not its name, such as `--rows`; left out if empty.
         sentence: the whole message, where it reads better than one joined from the other fields, which are set all the
             same.
     """
@@ -61,12 +60,11 @@ class InvalidArgument(ErasureHeadError, ValueError):
         within: tuple[tuple[str, object], ...] = (),
         place: str = "",
         typed: str = "",
-        option: str = "",
         sentence: str = "",
     ) -> None:
-        super().__init__(argument, rule, value, hint, within, place, typed, option, sentence)
+        super().__init__(argument, rule, value, hint, within, place, typed, sentence)
         self.argument, self.rule, self.value, self.hint = argument, rule, value, hint
-        self.within, self.place, self.typed, self.option = within, place, typed, option
+        self.within, self.place, self.typed = within, place, typed
         self.sentence = sentence
 
     def __str__(self) -> str:
@@ -74,13 +72,12 @@ class InvalidArgument(ErasureHeadError, ValueError):
         around = f"{self.place and f'{self.place}: '}{around}"
         if self.sentence:
             return f"{around}{self.sentence.removesuffix('.')}."
-        option = f"({self.option}) " if self.option else ""
         typed = f" (in {self.typed})" if self.typed else ""
         reads = self.rule.startswith(("must be ", "must lie ")) and not self.rule.startswith(_ACTIONS)
         joint = "but it is" if reads else "got"
         came = "" if self.value is UNSAID or self.value is None else f", {joint} {shown(self.value)}{typed}"
         hint = f"; {self.hint}" if self.hint else ""
-        return f"{around}{self.argument} {option}{self.rule}{came}{hint}."
+        return f"{around}{self.argument} {self.rule}{came}{hint}."
 
     @property
     def subject(self) -> str:
@@ -101,7 +98,7 @@ class InvalidArgument(ErasureHeadError, ValueError):
 
     def but(self, **fields: Any) -> InvalidArgument:
         """Return the same error with other fields."""
-        names = ("argument", "rule", "value", "hint", "within", "place", "typed", "option", "sentence")
+        names = ("argument", "rule", "value", "hint", "within", "place", "typed", "sentence")
         return InvalidArgument(**{name: getattr(self, name) for name in names} | fields)
 
 

@@ -553,7 +553,7 @@ def test_an_error_as_the_target_with_constants_of_ones_own(typed: Typed) -> None
         ((*MODEL, "--current", "magic()"), "magic"),
         ((*MODEL, "--seconds-per-task", -1), "--seconds-per-task must be finite and at least 0, but it is -1.0"),
         ((*MODEL, "--max-load", 0), "--max-load must be at least 1"),
-        ((*MODEL, "--late", "never"), "delays.late (--late) must be 'preempt' or 'carry'"),
+        ((*MODEL, "--late", "never"), "--late must be 'preempt' or 'carry'"),
         ((*MODEL, "--target", "auc=0.9"), "--target must be error=VALUE or gap=VALUE without --data"),
         ((*MODEL, "--target", "error=0.1"), "--target must come with --data or --constants"),
         ((*MODEL, "--target", "error=0", "--constants", "mu=1,beta=1,sigma=1,gap=1"), "an error greater than 0"),

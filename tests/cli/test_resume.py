@@ -131,8 +131,8 @@ def test_what_cannot_be_gone_on_from_is_a_sentence(typed: Typed, shop: Path) -> 
         (("run",), "The run file 'run' is a folder. To resume the run in it: erasurehead train --resume FOLDER."),
         (("--resume", "run", "--out", "other"), "must be left out when a run is resumed in its own folder"),
         (("run/config.toml", "--resume", "run"), "RUN_FILE must be left out with --resume"),
-        (("--resume", "run", "--checkpoint-every", -1), "checkpoints.every_steps (--checkpoint-every) must be"),
-        (("--resume", "run", "--records", "never"), "run.records (--records) must be 'required' or 'optional'"),
+        (("--resume", "run", "--checkpoint-every", -1), "--checkpoint-every must be"),
+        (("--resume", "run", "--records", "never"), "--records must be 'required' or 'optional'"),
     ):
         done = typed("train", *arguments)
         assert done.code == 2, done.err

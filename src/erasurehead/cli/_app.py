@@ -12,10 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from erasurehead._internal.plain_text import visible
-from erasurehead.cli import _streams as streams
-
-BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
-"""Exit codes: invalid input; failure of the command; ended by Ctrl-C, SIGTERM, SIGHUP or SIGUSR1."""
+from erasurehead.cli._streams import BAD_INPUT, FAILED, INTERRUPTED, lead_nowhere
 
 _COMMANDS = {
     "train": "Train one model, and record the run in a folder.",
@@ -132,7 +129,7 @@ def _of_system(error: OSError) -> str:
 
 def _unwritten(error: OSError) -> typer.Exit:
     """Return the exit of a command whose output cannot be written: code 0 if the reader has gone."""
-    streams.lead_nowhere()
+    lead_nowhere()
     if isinstance(error, BrokenPipeError):
         return typer.Exit(0)
     return _exit(f"Nothing can be written to standard output: {error.strerror}.", FAILED)

@@ -9,6 +9,7 @@ import typer
 
 from erasurehead.cli._options import OutputOptions, RunOptions, argument, option
 from erasurehead.cli._screen import Screen
+from erasurehead.cli._streams import INTERRUPTED
 from erasurehead.cli._train import COMMON as TRAIN, introduce
 
 HELP = """
@@ -135,7 +136,7 @@ def run(
     pays = [outcome.pays] if outcome.pays else []
     screen.result(outcome.as_dict(), render_table(outcome.rows, outcome.title), *depths, *pays, last)
     if outcome.interrupted:
-        raise typer.Exit(130)
+        raise typer.Exit(INTERRUPTED)
     if outcome.failures:
         raise ErasureHeadError(" ".join(outcome.failures))
 

@@ -12,6 +12,7 @@ from erasurehead.cli._findings import spanned
 from erasurehead.cli._options import FileOptions, OutputOptions, argument, option, options_of
 from erasurehead.cli._ranks import stand_by
 from erasurehead.cli._screen import Screen
+from erasurehead.cli._streams import FAILED, INTERRUPTED
 from erasurehead.consensus._config import ConsensusConfig
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def run(
     drawn = _draw(screen, experiment, done, full) if pictures and not hurried else []
     _conclude(screen, experiment, done, full, drawn, slowest)
     if done.stopped:
-        raise typer.Exit(130 if done.status == "interrupted" else 1)
+        raise typer.Exit(INTERRUPTED if done.status == "interrupted" else FAILED)
 
 
 def _way_on(experiment: ConsensusExperiment) -> str:

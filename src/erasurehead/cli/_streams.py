@@ -16,6 +16,9 @@ from typing import IO, Any, cast
 
 from erasurehead.errors import ErasureHeadError
 
+BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
+"""Exit codes: invalid input; failure of the command; ended by Ctrl-C, SIGTERM, SIGHUP or SIGUSR1."""
+
 
 class _Optional(io.RawIOBase):
     """A file that accepts everything, writes what it can, and ignores errors.

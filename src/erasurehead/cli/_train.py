@@ -14,6 +14,7 @@ from erasurehead.cli._findings import ended_text, loss_text, measured_text, verd
 from erasurehead.cli._options import RunOptions, VerboseOptions, argument, option
 from erasurehead.cli._ranks import stand_by
 from erasurehead.cli._screen import Screen
+from erasurehead.cli._streams import INTERRUPTED
 
 if TYPE_CHECKING:
     from erasurehead.cli._stopwatch import Stopwatch
@@ -146,7 +147,7 @@ def run(
             "The trained model is lost: nothing could be written, neither in the run folder nor elsewhere."
         )
     if done.status == "interrupted":
-        raise typer.Exit(130)
+        raise typer.Exit(INTERRUPTED)
 
 
 def _goal(target: str | None) -> tuple[str, float] | None:

@@ -232,8 +232,6 @@ def in_users_words(error: InvalidArgument, ctx: Any) -> InvalidArgument:
         ctx: click context of the command, with the user's arguments.
     """
     subject = error.subject
-    if error.option:
-        return error
     parameter = _parameter(subject, ctx)
     if parameter is None or (parameter.param_type_name == "option" and not _typed(parameter, ctx) and _file(ctx)):
         if parameter is None or "." in subject or subject in _SECTIONS:

@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array
+from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.errors import invalid, real
 from erasurehead.problems._checks import check_target
 from erasurehead.problems._losses import Labels, NumberLoss, SampleLoss
@@ -47,16 +47,28 @@ def check_weights(
     return weights * (len(weights) / total)
 
 
+def balanced(places: IntArray, n_classes: int, weights: Array | None = None) -> Array:
+    """Return factors by which all classes have the same total weight, shape (n_classes,); 0 for one without any.
+
+    Arguments:
+        places: the class of each sample, shape (n_samples,).
+        n_classes: number of classes.
+        weights: of the samples, shape (n_samples,); None if all count alike.
+    """
+    totals = np.bincount(places, weights, n_classes)
+    return totals.sum() / (n_classes * np.where(totals > 0.0, totals, np.inf))
+
+
 def _by_class(class_weight: Any, labels: Labels, sample_loss: SampleLoss) -> Array:
     if isinstance(sample_loss, NumberLoss):
         raise invalid(
             "class_weight", "must be left out where targets are no classes", class_weight, "use sample_weight"
         )
-    classes, places, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    classes, places = np.unique(labels, return_inverse=True)
     if isinstance(class_weight, str):
         if class_weight != "balanced":
             raise invalid("class_weight", "must be 'balanced', or factors by label", class_weight)
-        return (len(labels) / (len(classes) * counts))[places]
+        return balanced(places, len(classes))[places]
     if not isinstance(class_weight, Mapping):
         raise invalid("class_weight", "must be 'balanced', or factors by label", class_weight)
     given = cast("Mapping[Any, Any]", class_weight)

@@ -18,6 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.problems import _linear as problems
+from erasurehead.problems._sample_weights import balanced
 from erasurehead.sklearn._base import LinearEstimator
 from erasurehead.sklearn._solving import SampleMatrix, check_number
 
@@ -148,10 +149,8 @@ class LogisticRegression(LogisticModel):
         weights = self._weights(sample_weight, X)
         if self.class_weight is None:
             return weights
-        n_classes = len(self.classes_)
         if self.class_weight == "balanced":
-            counts = np.bincount(places, weights, n_classes)
-            factors = counts.sum() / (n_classes * np.where(counts > 0.0, counts, np.inf))
+            factors = balanced(places, len(self.classes_), weights)
         else:
             factors = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
         return factors[places] if weights is None else weights * factors[places]

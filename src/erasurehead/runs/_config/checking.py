@@ -153,11 +153,10 @@ def _sentence(root: type[BaseModel], errors: list[ErrorDetails], options: Mappin
     rules = [_rule(error) for error in about]
     first, *others = dict.fromkeys(rules)
     return InvalidArgument(
-        key,
+        options.get(key, key),
         " or ".join([first, *(rule.removeprefix("must be ") for rule in others)]),
         errors[0]["input"],
         _instead(errors[0]),
-        option=options.get(key, ""),
     )
 
 
