@@ -138,10 +138,10 @@ def test_a_drill_fills_its_time_with_steps(tmp_path: Path) -> None:
     [
         (
             DrillSettings(engine="cloud"),
-            r"run\.engine \(--engine\) must be 'processes', 'in_process', 'virtual', 'mpi' or",
+            r"run\.engine must be 'processes', 'in_process', 'virtual', 'mpi' or",
         ),
-        (DrillSettings(engine="in_process"), r"run\.engine \(--engine\) must be an engine whose workers can be struck"),
-        (DrillSettings(workers=0), r"run\.workers \(--workers\) must be at least 1"),
+        (DrillSettings(engine="in_process"), r"run\.engine must be an engine whose workers can be struck"),
+        (DrillSettings(workers=0), r"run\.workers must be at least 1"),
         (DrillSettings(seconds=0.0), "seconds must be a positive number of seconds"),
         (DrillSettings(seconds=float("nan")), "seconds must be a positive number of seconds"),
         (DrillSettings(seed=-1), "seed must be at least 0"),

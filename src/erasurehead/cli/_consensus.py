@@ -98,19 +98,18 @@ def run(
     from erasurehead.consensus._training_options import SlowestPeer
     from erasurehead.errors import invalid
     from erasurehead.runs import RunFolder
-    from erasurehead.runs._config.toml import read_tables
+    from erasurehead.runs._config import merged, read_tables
     from erasurehead.runs._names import MEANS, PEERS
 
-    screen, tables, spelled = Screen(output), options.tables(), options.spelled()
-    stand_by(tables, {} if run_file is None else read_tables(run_file), {"run": {"engine": "virtual"}})
+    screen, tables = Screen(output), options.tables()
+    below = {} if run_file is None else read_tables(run_file)
+    stand_by(tables, below, {"run": {"engine": "virtual"}})
     if resume is not None:
         if run_file is not None:
             raise invalid("RUN_FILE", "must be left out with --resume, as the run has its own", run_file)
-        experiment = ConsensusExperiment.resume(resume, tables, spelled)
-    elif run_file is not None:
-        experiment = ConsensusExperiment.from_file(run_file, tables, spelled)
+        experiment = ConsensusExperiment.resume(resume, tables)
     else:
-        experiment = ConsensusExperiment.from_tables(tables, spelled)
+        experiment = ConsensusExperiment.from_tables(merged(below, tables))
     _introduce(screen, experiment)
     slowest = SlowestPeer()
     try:

@@ -70,7 +70,7 @@ def run(
         return
     sections: list[DataSection] = []
     for source in sources:
-        sections.append(build_config(merged({"data": {"source": source}}, reading.tables()), reading.spelled()).data)
+        sections.append(build_config(merged({"data": {"source": source}}, reading.tables())).data)
         parts.check_data_keys(sections[-1])
     read: list[dict[str, Any]] = []
     shown: list[Any] = []

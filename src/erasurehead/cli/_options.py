@@ -264,4 +264,4 @@ class RunOptions(FileOptions):
                 "erasurehead consensus takes it",
             )
         stand_by(given, tables)
-        return build_config(overridden(tables, given), self.spelled())
+        return build_config(overridden(tables, given))

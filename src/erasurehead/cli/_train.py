@@ -179,7 +179,7 @@ def _resumed(screen: Screen, folder: str, run_file: str | None, scheme: str | No
     changes = options.tables() | ({} if scheme is None else {"scheme": scheme})
     stand_by(changes, RunFolder.open(folder).tables)
     screen.say(f"resuming the run in {folder} ...")
-    return Experiment.resume(folder, changes, options.spelled())
+    return Experiment.resume(folder, changes)
 
 
 def _way_on(experiment: Experiment) -> str:

@@ -76,21 +76,18 @@ class ConsensusExperiment:
     search: PenaltySearch | None = None
 
     @classmethod
-    def from_tables(
-        cls, tables: Mapping[str, Any], options: Mapping[str, str] | None = None, resuming: Path | None = None
-    ) -> Self:
+    def from_tables(cls, tables: Mapping[str, Any], resuming: Path | None = None) -> Self:
         """Prepare a run from the tables of a run file: check them, and load the data.
 
         Arguments:
             tables: such as `{"consensus": {"peers": 6}}`.
-            options: the option that the user gave for a key, which errors name instead of the key.
             resuming: folder of the run to resume; None for a new run.
 
         Raises:
             InvalidArgument: if a value is invalid; the error names the key.
             DataError: if the data cannot be used.
         """
-        config = build(ConsensusConfig, tables, options)
+        config = build(ConsensusConfig, tables)
         config = config.model_copy(update={"consensus": with_model_defaults(config.consensus, config.data.source)})
         section, delays, run = config.consensus, config.delays, config.run
         if run.out is not None and resuming is None:
@@ -132,35 +129,23 @@ class ConsensusExperiment:
         return cls(complete, data, checked, out, resuming is not None, search)
 
     @classmethod
-    def from_file(
-        cls,
-        path: str | os.PathLike[str],
-        above: Mapping[str, Any] | None = None,
-        options: Mapping[str, str] | None = None,
-    ) -> Self:
+    def from_file(cls, path: str | os.PathLike[str], above: Mapping[str, Any] | None = None) -> Self:
         """Prepare a run from a run file; see `from_tables`.
 
         Arguments:
             path: path of the TOML file.
             above: tables whose values take precedence over those of the file.
-            options: as for `from_tables`.
         """
         with locating(path):
-            return cls.from_tables(merged(read_tables(path), above or {}), options)
+            return cls.from_tables(merged(read_tables(path), above or {}))
 
     @classmethod
-    def resume(
-        cls,
-        folder: str | os.PathLike[str],
-        above: Mapping[str, Any] | None = None,
-        options: Mapping[str, str] | None = None,
-    ) -> Self:
+    def resume(cls, folder: str | os.PathLike[str], above: Mapping[str, Any] | None = None) -> Self:
         """Prepare to resume a run from its newest checkpoint; only `run.steps` may change.
 
         Arguments:
             folder: the run folder.
             above: changed settings, as tables.
-            options: as for `from_tables`.
 
         Raises:
             DataError: if there is no such run, or it cannot be resumed.
@@ -182,7 +167,7 @@ class ConsensusExperiment:
             for key, value in given.items():
                 if (section, key) != ("run", "steps"):
                     raise invalid(f"{section}.{key}", "must be left out when a run is resumed", value)
-        experiment = cls.from_tables(merged(tables, above or {}), options, opened.path)
+        experiment = cls.from_tables(merged(tables, above or {}), opened.path)
         steps, summary = experiment.config.run.steps, {} if opened.damage(SUMMARY) else opened.summary
         done = int(summary.get("steps") or 0) // experiment.plan.graph.n_peers
         if steps < done or (steps == done and summary.get("status") == "finished"):

@@ -95,15 +95,8 @@ class DrillSettings:
                 "must be an engine whose workers can be struck without the coordinator",
                 self.engine,
                 "take virtual, processes, mpi or ray",
-                option="--engine",
             )
-        options = {
-            "run.engine": "--engine",
-            "run.workers": "--workers",
-            "run.records": "--records",
-            "faults.on_suspicion": "--on-suspicion",
-        }
-        return build_config(tables, options)
+        return build_config(tables)
 
 
 class Rehearsal:

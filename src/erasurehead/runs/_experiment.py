@@ -174,19 +174,13 @@ class Experiment:
             return cls.from_config(read_config(path))
 
     @classmethod
-    def resume(
-        cls,
-        folder: str | os.PathLike[str],
-        changes: Mapping[str, Any] | None = None,
-        options: Mapping[str, str] | None = None,
-    ) -> Experiment:
+    def resume(cls, folder: str | os.PathLike[str], changes: Mapping[str, Any] | None = None) -> Experiment:
         """Continue a run that was cut off, or ended early, from its newest checkpoint.
 
         Arguments:
             folder: folder of the run.
             changes: tables whose values take precedence over those of the run, such as `{"run": {"steps": 200}}`: how
                 long the run is, where it runs, and where its data are. What determines the run cannot change.
-            options: as for `build_config`.
 
         Raises:
             DataError: if there is no run, or no checkpoint of it that can be used.
@@ -199,7 +193,7 @@ class Experiment:
             )
         damage = opened.damage(CONFIG)
         try:
-            config = build_config(overridden(opened.tables, changes or {}), options)
+            config = build_config(overridden(opened.tables, changes or {}))
         except InvalidArgument:
             if damage:
                 raise DataError(damage) from None

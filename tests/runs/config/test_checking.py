@@ -71,11 +71,6 @@ def test_a_frame_as_a_source_is_not_printed_as_a_whole() -> None:
         build_config({"data": {"source": frame}})
 
 
-def test_what_came_from_an_option_is_said_with_the_option() -> None:
-    with pytest.raises(InvalidArgument, match=r"^--steps must be at least 1"):
-        build_config({"run": {"steps": 0}}, {"run.steps": "--steps"})
-
-
 def test_options_go_before_the_file(tmp_path: Path) -> None:
     path = tmp_path / "run.toml"
     path.write_text(to_toml({"scheme": "uncoded", "run": {"steps": 7, "workers": 5}}))

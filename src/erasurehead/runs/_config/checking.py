@@ -45,8 +45,8 @@ _RULES: Mapping[str, str] = {
 """Pydantic's errors, in the words of errors about arguments in Python."""
 
 
-def build_config(tables: Mapping[str, Any], options: Mapping[str, str] | None = None) -> Config:
-    """Check what a run file says; see `build` for the arguments.
+def build_config(tables: Mapping[str, Any]) -> Config:
+    """Check what a run file says; see `build`.
 
     >>> build_config({"run": {"steps": 5}}).run.steps
     5
@@ -57,16 +57,15 @@ The keys of [run] are engine, workers, steps, speeds, until, patience, max_secon
 evaluate_every, preset, initial, seed, seconds_per_task, wire, start_patience, start_limit, address, out, overwrite, \
 records, access.
     """
-    return build(Config, tables, options)
+    return build(Config, tables)
 
 
-def build(root: type[_Root], tables: Mapping[str, Any], options: Mapping[str, str] | None = None) -> _Root:
+def build(root: type[_Root], tables: Mapping[str, Any]) -> _Root:
     """Check what a run file of some kind says.
 
     Arguments:
         root: the model of the run file.
         tables: as `tomllib` reads them.
-        options: what the user wrote for a key, such as `"--steps"` for `"run.steps"`, for errors.
 
     Raises:
         UnknownKey: if there is no such key; the error names those that exist.
@@ -75,7 +74,7 @@ def build(root: type[_Root], tables: Mapping[str, Any], options: Mapping[str, st
     try:
         config = root.model_validate(dict(tables))
     except ValidationError as error:
-        raise _sentence(root, error.errors(include_url=False), options or {}) from None
+        raise _sentence(root, error.errors(include_url=False)) from None
     for key, text in _texts(config.model_dump()):
         if not text.strip() and key not in _MAY_BE_EMPTY:
             raise invalid(key, "must not be empty", text, "leave it out for the default")
@@ -142,7 +141,7 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
     return out
 
 
-def _sentence(root: type[BaseModel], errors: list[ErrorDetails], options: Mapping[str, str]) -> InvalidArgument:
+def _sentence(root: type[BaseModel], errors: list[ErrorDetails]) -> InvalidArgument:
     unknown = next((error for error in errors if error["type"] == "extra_forbidden"), None)
     if unknown is not None:
         return _unknown_key(root, [str(part) for part in unknown["loc"]])
@@ -153,7 +152,7 @@ def _sentence(root: type[BaseModel], errors: list[ErrorDetails], options: Mappin
     rules = [_rule(error) for error in about]
     first, *others = dict.fromkeys(rules)
     return InvalidArgument(
-        options.get(key, key),
+        key,
         " or ".join([first, *(rule.removeprefix("must be ") for rule in others)]),
         errors[0]["input"],
         _instead(errors[0]),
