@@ -437,7 +437,7 @@ class SampledData:
     @property
     def solver(self) -> Callable[[], Optimizer] | None:
         """Function that makes the optimizer of `adaptive` as in a run; None if the user chose another optimizer."""
-        if self.experiment.asked is None or not by_itself(self.experiment.asked):
+        if self.experiment.resolved.again("adaptive()").config.optimizer.name != "quasi_newton":
             return None
         return lambda: QuasiNewton(self.experiment.first_model())
 

@@ -19,7 +19,7 @@ from erasurehead.drills._supervisor import DrillRun, Supervisor
 from erasurehead.drills._verdicts import Findings
 from erasurehead.errors import InvalidArgument, check_count, counted, invalid, real
 from erasurehead.runs import Experiment, RunFolder, build_config
-from erasurehead.runs._config.parts import check_reachable
+from erasurehead.runs._config.reachable import check_reachable
 from erasurehead.runs._config.sections import Config
 from erasurehead.runs._config.toml import to_toml
 from erasurehead.runs._names import check_writable, next_free

@@ -20,10 +20,10 @@ from erasurehead.reports._measures import numbered_names, reached_by_all
 from erasurehead.reports._rendering import to_markdown
 from erasurehead.reports._table import ComparisonRow
 from erasurehead.runs._alone import Alone, alone
-from erasurehead.runs._config.resolving import check_target, resolve, settled
+from erasurehead.runs._config.resolving import PUBLISHED_DELAYS, check_target, resolve, settled
 from erasurehead.runs._config.sections import Config
 from erasurehead.runs._descents import Models, Objectives, descents
-from erasurehead.runs._experiment import PUBLISHED_DELAYS, Experiment
+from erasurehead.runs._experiment import Experiment
 from erasurehead.runs._jsonl import to_text
 from erasurehead.runs._names import COMPARISON, FIGURES, RUNS, TABLE, check_free, make_folder, next_free
 from erasurehead.runs._summaries import describe
@@ -113,9 +113,10 @@ class Comparison:
             for text, name, place in zip(texts, names, _places(names), strict=True)
         ]
         optimizers = {experiment.config.optimizer.name for experiment in experiments}
-        if first.asked is not None and len(optimizers) > 1 and _SOLVER in optimizers:
-            optimizer = config.optimizer.model_copy(update={"name": _SOLVER})
-            patient = replace(first, asked=first.asked.model_copy(update={"optimizer": optimizer}))
+        if len(optimizers) > 1 and _SOLVER in optimizers:
+            asked = first.resolved.asked
+            asked = asked.model_copy(update={"optimizer": config.optimizer.model_copy(update={"name": _SOLVER})})
+            patient = replace(first, resolved=replace(first.resolved, asked=asked))
             experiments.append(patient.with_scheme("uncoded()", folder / _places([_PATIENT])[0], _PATIENT))
         if goal is not None:
             check_metric(goal, first)

@@ -25,7 +25,8 @@ from erasurehead.problems import Problem, ShardedProblem
 from erasurehead.runs._checkpoints.store import CheckpointStore
 from erasurehead.runs._config import parts
 from erasurehead.runs._config.checking import build_config, overridden, read_config
-from erasurehead.runs._config.resolving import Resolved, check_scheme, resolve, settled, with_choices
+from erasurehead.runs._config.reachable import check_reachable
+from erasurehead.runs._config.resolving import Resolved, check_scheme, resolve
 from erasurehead.runs._config.sections import Config, DataSection, OptimizerSection, ProblemSection
 from erasurehead.runs._config.toml import locating
 from erasurehead.runs._fingerprints import (
@@ -54,12 +55,9 @@ from erasurehead.runs._predictor import TrainedModel
 from erasurehead.runs._recording import Recording
 from erasurehead.runs._resuming import check_unchanged, check_unfinished, opened_to_go_on
 from erasurehead.runs._safe_step_size import LeastCounted, remedy
-from erasurehead.schemes import Scheme, parse_scheme
+from erasurehead.schemes import Scheme
 from erasurehead.training import Callback, Run, train
 from erasurehead.training._stopping import TOLERANCE
-
-PUBLISHED_DELAYS = "exponential(mean=0.5, seed=0)"
-"""The delays of the experiments in the ErasureHead paper, section 5."""
 
 _HERE = ("processes", "virtual")  # engines whose workers read shards on this machine
 
@@ -78,8 +76,7 @@ class Experiment:
         resuming: whether to continue the run in that folder from its newest checkpoint.
         initial: the first model, if it is from another run; None also for a run that is continued, whose checkpoint has
             it.
-        asked: the configuration as requested, with engine and workers, before defaults were chosen to fit the scheme;
-            None if all is settled.
+        resolved: the configuration as requested, and what was chosen before the data were read.
         unshared: why it trains in this process although the engine was not named; None if it was, or starts workers.
         search: how the factor of the penalty was found; None if it was given, or has its default.
     """
@@ -90,9 +87,9 @@ class Experiment:
     scheme: Scheme
     delays: Delays
     out: Path | None
+    resolved: Resolved
     resuming: bool = False
     initial: InitialModel | None = None
-    asked: Config | None = None
     unshared: Unshared | None = None
     search: PenaltySearch | None = None
 
@@ -131,7 +128,7 @@ class Experiment:
             InvalidArgument: if something does not fit the data; the error names the key.
             DataError: if the data cannot be used.
         """
-        asked, config, earlier = resolved.asked, resolved.config, resolved.initial
+        config, earlier = resolved.config, resolved.initial
         trained = None if earlier is None else TrainedModel.load(earlier)
         starting(f"reading {config.data.source}")
         data = parts.load_data(config.data, config.problem.loss)
@@ -141,17 +138,15 @@ class Experiment:
         if isinstance(problem, ShardedProblem) and config.run.engine in _HERE and config.data.worker_path is None:
             problem.check_files()
         initial = None if earlier is None or trained is None else _initial(trained, earlier, data, loss)
-        delays = resolved.delays or parts.build_delays(PUBLISHED_DELAYS if data.published else "none()")
-        run = asked.run.model_copy(update={"engine": config.run.engine, "workers": _fitted(resolved, problem)})
-        unshared = None
+        delays = resolved.delays
+        workers, unshared, chosen = _fitted(resolved, problem), None, resolved
         if data.published is None and delays.expected == 0.0:  # nobody is late
-            unshared = unshared_training(asked, run.workers, problem)
+            unshared = unshared_training(resolved.asked, workers, problem)
         if unshared is not None:
-            run = run.model_copy(update={"engine": "in_process", "workers": 1})
-        asked, scheme = asked.model_copy(update={"run": run}), resolved.scheme
-        config = with_choices(asked)
-        if config.run != resolved.config.run:  # fewer samples, or nobody to share the work with
-            scheme = parse_scheme(config.scheme or "", run.workers)
+            chosen = resolved.again(engine="in_process", workers=1)
+        elif workers != config.run.workers:  # there are few samples
+            chosen = resolved.again(workers=workers)
+        config, scheme = chosen.config, chosen.scheme
         _check_tasks(scheme, config.scheme or "", problem)
         complete = config.model_copy(
             update={
@@ -162,10 +157,11 @@ class Experiment:
                 "delays": config.delays.model_copy(update={"model": str(delays)}),
             }
         )
-        if delays is not resolved.delays or scheme is not resolved.scheme:
-            parts.check_reachable(scheme, delays, complete.delays, complete.run.steps)
-        out = Path(run.out) if run.out else next_free(RUNS, f"{data.name}-{scheme.name}".replace(" ", "-"))
-        return cls(complete, data, problem, scheme, delays, out, resuming, initial, asked, unshared, search)
+        if chosen is not resolved:
+            check_reachable(scheme, delays, complete.delays, complete.run.steps)
+        place = config.run.out
+        out = Path(place) if place else next_free(RUNS, f"{data.name}-{scheme.name}".replace(" ", "-"))
+        return cls(complete, data, problem, scheme, delays, out, chosen, resuming, initial, unshared, search)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Experiment:
@@ -202,11 +198,13 @@ class Experiment:
             raise invalid(
                 "run.out and run.overwrite", "must be left out when a run is resumed in its own folder", folder
             )
-        config = with_choices(config.model_copy(update={"run": settled(config)}))
+        resuming = has_steps(opened.path)  # or it ended before its first step
+        resolved = resolve(config, resuming=resuming)
+        config = resolved.config
         other = "max_seconds" in dict((changes or {}).get("run", {}))
         check_unfinished(opened, config.run.steps, config.run.max_seconds if other else None)
-        if not has_steps(opened.path):  # it ended before its first step
-            return replace(cls.from_config(config), out=opened.path)
+        if not resuming:
+            return replace(cls.of(resolved), out=opened.path)
         if not has_checkpoints(opened.path):
             again = f"erasurehead train {shlex.quote(str(opened.path / CONFIG))} --out {shlex.quote(str(opened.path))}"
             raise DataError(
@@ -221,7 +219,7 @@ class Experiment:
             raise DataError(f"{damage} To change settings, name them as options of --resume.")
         if damage := opened.damage(ENCODING):
             raise DataError(f"{damage} If you remove it, it is written again when the run is resumed.")
-        experiment = replace(cls.of(resolve(config, resuming=True), resuming=True), out=opened.path)
+        experiment = replace(cls.of(resolved, resuming=True), out=opened.path)
         now = {**experiment.facts(), "code": of_code(experiment.scheme.code)}
         check_unchanged(opened, facts, now, experiment.data.encoding)
         return experiment
@@ -237,16 +235,14 @@ class Experiment:
         Raises:
             InvalidArgument: if the text is not a scheme, or the folder is in use.
         """
-        scheme = parse_scheme(text, self.config.run.workers)
+        resolved = self.resolved.again(text)
+        scheme, chosen = resolved.scheme, resolved.config
         _check_tasks(scheme, text, self.problem)
-        config = self.config.model_copy(update={"scheme": text})
-        if self.asked is not None:  # optimizer and steps depend on the scheme, unless they were given
-            chosen = with_choices(self.asked, text)
-            optimizer = _rated(chosen.optimizer, config.problem, self.data, self.problem)
-            run = config.run.model_copy(update={"steps": chosen.run.steps})
-            config = config.model_copy(update={"optimizer": optimizer, "run": run})
+        optimizer = _rated(chosen.optimizer, self.config.problem, self.data, self.problem)
+        run = self.config.run.model_copy(update={"steps": chosen.run.steps})
+        config = self.config.model_copy(update={"scheme": chosen.scheme, "optimizer": optimizer, "run": run})
         check_scheme(scheme, config, self.delays)
-        folder = None if out is None else check_free(out, self.config.run.overwrite)
+        folder = None if out is None else check_free(out, run.overwrite)
         named = replace(scheme, name=name) if name else scheme
         return replace(self, config=config, scheme=named, out=folder)
 
@@ -278,11 +274,7 @@ class Experiment:
             InvalidArgument: if the run folder has been taken meanwhile.
             Unreachable, Diverged, EngineError: if training raised them; the records so far are in the folder.
         """
-        section = self.config.run
-        optimizer, wire = self.optimizer(), parts.build_wire(section)
-        engine = engine or self.engine()
-        if engine.message_rounding:  # it has its wire already
-            wire = None
+        section, optimizer, engine = self.config.run, self.optimizer(), engine or self.engine()
         recording, least = None, LeastCounted()
         if self.out is not None:
             with going_on(self.resuming):
@@ -305,7 +297,7 @@ class Experiment:
                     patience=section.patience,
                     max_seconds=section.max_seconds,
                     tolerance=self._tolerance,
-                    wire=wire,
+                    wire=None if engine.message_rounding else section.wire,  # an engine may have its own
                 )
         except BaseException as error:
             if recording is not None:

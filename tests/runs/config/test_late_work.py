@@ -11,8 +11,8 @@ from erasurehead.delays import Delays, Fixed
 from erasurehead.engines import Arrived, VirtualEngine
 from erasurehead.errors import InvalidArgument
 from erasurehead.runs import Experiment, build_config
-from erasurehead.runs._config import parts
 from erasurehead.runs._config.checking import read_config
+from erasurehead.runs._config.reachable import check_reachable, who_is_silent
 from erasurehead.runs._config.toml import to_toml
 from erasurehead.testing._driving import order, start
 from erasurehead.testing._programs import Echo
@@ -58,7 +58,7 @@ def test_who_will_be_silent_is_foreseen_as_it_happens(table: list[list[float]], 
         foreseen, free = np.zeros((0, 2), dtype=bool), np.zeros(2)
         for first in range(0, 6, block):
             never = np.isinf(np.array(table[first : first + block]))
-            silent, free = parts.who_is_silent(never, first, free, KEPT[late])
+            silent, free = who_is_silent(never, first, free, KEPT[late])
             foreseen = np.vstack([foreseen, silent])
         assert (foreseen == happened).all()
 
@@ -67,10 +67,10 @@ def test_a_rule_that_work_which_is_dropped_in_time_can_meet_is_not_refused() -> 
     scheme = schemes.ignore_stragglers(3, wait_for=2)
     delays = Fixed(((np.inf, 0.1, 0.1), (0.1, 0.1, 0.1), (0.1, 0.1, np.inf), (0.1, 0.1, 0.1)))
     for late in ("preempt", "drop(1)"):
-        parts.check_reachable(scheme, delays, build_config({"delays": {"late": late}}).delays, 4)
+        check_reachable(scheme, delays, build_config({"delays": {"late": late}}).delays, 4)
     for late in ("drop(2)", "carry"):
         with pytest.raises(InvalidArgument, match=r"workers \[0, 2\] never answer \(step 2\)"):
-            parts.check_reachable(scheme, delays, build_config({"delays": {"late": late}}).delays, 4)
+            check_reachable(scheme, delays, build_config({"delays": {"late": late}}).delays, 4)
 
 
 class Counted(Delays):
@@ -93,7 +93,7 @@ def test_a_run_of_ever_so_many_steps_is_examined_as_fast_as_a_long_one(steps: in
     for n_workers in (4, 10_000):
         delays = Counted()
         scheme = schemes.uncoded(n_workers)
-        parts.check_reachable(scheme, delays, build_config({}).delays, steps)
+        check_reachable(scheme, delays, build_config({}).delays, steps)
         assert 0 < delays.steps <= min(100_000, (1 << 24) // n_workers)
 
 

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from erasurehead import datasets, delays, optimizers, problems
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.foreign_arrays import freeze
-from erasurehead._internal.late_work import rounds_kept
 from erasurehead.datasets import Dataset
 from erasurehead.datasets._encoded import Task
 from erasurehead.datasets._published import public as _public
 from erasurehead.datasets._readers.forms import is_parquet_folder
 from erasurehead.datasets._sharded import ShardedDataset, in_place, is_sharded
 from erasurehead.delays import Delays
-from erasurehead.delays._base import check_rows
-from erasurehead.delays._fixed import Recorded
 from erasurehead.engines import Engine, Wire
-from erasurehead.engines._wired_engine import WiredEngine
 from erasurehead.engines._wires import parse_wire
 from erasurehead.errors import DataError, InvalidArgument, NoFile, invalid
 from erasurehead.optimizers import Optimizer
@@ -37,23 +31,17 @@ from erasurehead.runs._config.sections import (
     ProblemSection,
     RunSection,
 )
-from erasurehead.schemes import Scheme
 from erasurehead.schemes._text import parse_rate
 
 _FOR_FILES = (*OF_FILES, "interactions", "standardize", "constant", "test_fraction")
 _FOR_NAMES = ("path", "synthetic", "rows")
 _FOR_FOLDERS = ("worker_path",)
-_INITIAL = ("zeros", "randn")
 _PROBLEMS = {
     "logistic": problems.LogisticRegression,
     "softmax": problems.SoftmaxRegression,
     "least_squares": problems.LeastSquares,
 }
 _ROUNDS = 30  # of power iteration
-_BLOCK = 4096  # number of steps whose delays are examined at once, fewer if there are many workers
-_HELD = 1 << 22  # number of delays examined at once, unless a single step has more
-_AHEAD = 100_000  # most steps whose delays are examined before a run begins; later ones are seen when they come
-_DRAWN = 1 << 24  # most delays that are drawn for that, unless a single step has more
 
 
 def check_data_keys(section: DataSection) -> None:
@@ -265,20 +253,6 @@ def first_model(section: RunSection, n_parameters: int) -> Array:
     return np.zeros(n_parameters)
 
 
-def initial_folder(section: RunSection) -> Path | None:
-    """Return the folder of the run whose final model is the first one; None if it is zeros, or drawn.
-
-    Raises:
-        InvalidArgument: if there is no such folder.
-    """
-    if section.initial in _INITIAL:
-        return None
-    folder = Path(section.initial).expanduser().absolute()
-    if not folder.exists():
-        raise invalid("run.initial", f"must be {', '.join(_INITIAL)} or the folder of a run", section.initial)
-    return folder
-
-
 def build_optimizer(section: OptimizerSection, x: Array) -> Optimizer:
     """Return a new optimizer with a first model; its name must be given, and a rate if it takes one."""
     if section.name == "quasi_newton":
@@ -321,12 +295,7 @@ def build_wire(run: RunSection) -> Wire | None:
 
 
 def build_engine(run: RunSection, section: DelaysSection, model: Delays) -> Engine:
-    """Return a new engine, with its wire, if there is one."""
-    engine, wire = _engine(run, section, model), build_wire(run)
-    return engine if wire is None else WiredEngine(engine, wire)
-
-
-def _engine(run: RunSection, section: DelaysSection, model: Delays) -> Engine:
+    """Return a new engine, without its wire, which `train` adds."""
     from erasurehead import engines
 
     if run.engine == "virtual":
@@ -338,63 +307,3 @@ def _engine(run: RunSection, section: DelaysSection, model: Delays) -> Engine:
     if run.engine == "ray":
         return engines.RayEngine(model, section.late, run.address)
     return engines.ProcessEngine(model, section.late)
-
-
-def check_reachable(scheme: Scheme, model: Delays, section: DelaysSection, steps: int) -> None:
-    """Raise if, according to the delay model, too few workers ever answer in some step to meet the wait rule.
-
-    Of a long run the first steps are examined: a wait rule that cannot be met later ends the run when it comes to that.
-
-    Raises:
-        InvalidArgument: if so; the error names the first such step and its workers.
-    """
-    code = scheme.code
-    if isinstance(model, Recorded) and model.script is not None:  # a replay, whose code was resized where need was
-        return
-    try:
-        model.check_workers(code.n_workers)
-    except InvalidArgument as error:
-        raise error.inside("delays.model", str(model)) from None
-    free = np.zeros(code.n_workers)
-    block = min(_BLOCK, max(1, _HELD // code.n_workers))
-    ahead = min(steps, _AHEAD, max(1, _DRAWN // code.n_workers))
-    for first in range(0, ahead, block):
-        count = min(block, ahead - first)
-        silent = np.isinf(check_rows(model, model.rows(first, count, code.n_workers), first, count, code.n_workers))
-        silent, free = who_is_silent(silent, first, free, rounds_kept(section.late))
-        _, place = np.unique(np.packbits(silent, axis=1), axis=0, return_index=True)
-        times = np.where(silent[place][:, code.owner], np.inf, 0.0)
-        never = place[np.isinf(scheme.rule.stop_times(times, scheme.decoder))]
-        if len(never):
-            step = int(never.min())
-            workers = np.flatnonzero(silent[step]).tolist()
-            raise invalid(
-                "delays.model",
-                f"must let {scheme.name} meet its wait rule {scheme.rule}, which it does not when workers {workers} "
-                f"never answer (step {first + step})",
-                str(model),
-                "a larger load tolerates more stragglers, and a rule such as first(r) or deadline(s) does not "
-                "wait for them",
-            )
-
-
-def who_is_silent(never: NDArray[np.bool_], first: int, free: Array, kept: float) -> tuple[NDArray[np.bool_], Array]:
-    """Return which workers are silent in each of some steps, given which would never finish them.
-
-    Arguments:
-        never: whether a worker that begins on a step never finishes it, shape (steps, workers).
-        first: the first of these steps.
-        free: for each worker, the first step at which it is done with earlier ones.
-        kept: age in rounds at which a worker drops old work.
-
-    Returns:
-        Which workers are silent, shaped as `never`; and `free` after these steps.
-    """
-    if not kept or not (never.any() or (free > first).any()):
-        return never, free
-    silent = never.copy()
-    for row, stuck in enumerate(never):
-        step = first + row
-        free = np.where(stuck & (free <= step), step + kept + 1.0, free)
-        silent[row] = free > step
-    return silent, free

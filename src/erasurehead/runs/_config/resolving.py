@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from erasurehead._internal.resources import check_memory
 from erasurehead.datasets._published.public import NAMES
@@ -17,6 +18,7 @@ from erasurehead.faults._byzantine.comparable import check_comparable
 from erasurehead.optimizers import QuasiNewton
 from erasurehead.problems._families import FAMILIES, read_loss
 from erasurehead.runs._config import parts
+from erasurehead.runs._config.reachable import check_reachable
 from erasurehead.runs._config.sections import Config, OptimizerSection, RunSection
 from erasurehead.runs._names import check_free
 from erasurehead.schemes import Scheme, parse_scheme
@@ -33,6 +35,9 @@ from erasurehead.training import _arguments as arguments
 from erasurehead.training._arguments import default_workers
 from erasurehead.training._stopping import Until
 
+PUBLISHED_DELAYS = "exponential(mean=0.5, seed=0)"
+"""The delays of the experiments in the ErasureHead paper, section 5."""
+
 STEPS, MOST_STEPS = 100, 5000
 """Default number of steps: for an optimizer that does not end by itself, and for one that does: from few arrivals, its
 steps are short, and many."""
@@ -41,6 +46,8 @@ _CLUSTERS = ("mpi", "ray")  # engines whose workers may be on machines that are 
 
 _OF_WORKER: Mapping[str, float] = {"processes": 8e6, "virtual": 3e4}
 """The least memory of a worker by the engine, in bytes: a bare interpreter, or a row in tables."""
+
+_INITIAL = ("zeros", "randn")
 
 _OF_EVERY_MODEL = ("gap", "objective")
 """Metrics by which any run can end."""
@@ -54,15 +61,30 @@ class Resolved:
         asked: the configuration as given.
         config: the same with engine, workers, scheme, optimizer and number of steps.
         scheme: the scheme.
-        delays: the delay model; None for the default, which depends on the data.
+        delays: the delay model.
         initial: the folder of the run whose final model is the first one; None for zeros, or a random one.
     """
 
     asked: Config
     config: Config
     scheme: Scheme
-    delays: Delays | None
+    delays: Delays
     initial: Path | None
+
+    def again(self, scheme: str | None = None, **run: Any) -> Resolved:
+        """Return the same for another scheme, engine or number of workers, with what follows from that chosen anew.
+
+        Arguments:
+            scheme: text of the scheme, in place of that of the configuration.
+            **run: engine and workers; those that are not given stay.
+
+        Raises:
+            InvalidArgument: if the text is not a scheme for so many workers.
+        """
+        settled = {"engine": self.config.run.engine, "workers": self.config.run.workers, **run}
+        asked = self.asked.model_copy(update={"run": self.asked.run.model_copy(update=settled)})
+        config = with_choices(asked, scheme)
+        return replace(self, config=config, scheme=parse_scheme(config.scheme or "", config.run.workers))
 
 
 def resolve(asked: Config, run: RunSection | None = None, *, resuming: bool = False, starting: bool = True) -> Resolved:
@@ -96,11 +118,11 @@ def resolve(asked: Config, run: RunSection | None = None, *, resuming: bool = Fa
             check_metric_name("until", Until.parse(run.until).metric, config, _OF_EVERY_MODEL)
         except InvalidArgument as error:
             raise error.about("run.until") from None
-    delays = None if config.delays.model is None else parts.build_delays(config.delays.model)
+    delays = _delays(config)
     check_scheme(scheme, config, delays)
     if run.out is not None:
         check_free(run.out, run.overwrite)
-    return Resolved(asked, config, scheme, delays, None if resuming else parts.initial_folder(run))
+    return Resolved(asked, config, scheme, delays, None if resuming else _initial_folder(run))
 
 
 def settled(config: Config, schemes: Sequence[str] = ()) -> RunSection:
@@ -121,11 +143,15 @@ def settled(config: Config, schemes: Sequence[str] = ()) -> RunSection:
     if (n_workers := workers_of(run.speeds)) is not None:
         return run.model_copy(update={"workers": n_workers})
     texts = [*schemes, *([] if config.scheme is None else [config.scheme])]
-    named, model = config.data.source in NAMES, config.delays.model
-    delayed = named if model is None else parts.build_delays(model).expected != 0.0
-    published = run.preset == "paper" or (delayed and named)
+    delayed = _delays(config).expected != 0.0
+    published = run.preset == "paper" or (delayed and config.data.source in NAMES)
     workers = default_workers(run.engine, texts, delayed, published, run.address)
     return run.model_copy(update={"workers": workers})
+
+
+def _delays(config: Config) -> Delays:
+    """Return the delays: by default those of the published experiments for the paper's data, and else none."""
+    return parts.build_delays(config.delays.model or (PUBLISHED_DELAYS if config.data.source in NAMES else "none()"))
 
 
 def with_choices(config: Config, scheme: str | None = None) -> Config:
@@ -162,13 +188,13 @@ def with_choices(config: Config, scheme: str | None = None) -> Config:
     )
 
 
-def check_scheme(scheme: Scheme, config: Config, delays: Delays | None) -> None:
+def check_scheme(scheme: Scheme, config: Config, delays: Delays) -> None:
     """Raise if a scheme does not go with the other settings.
 
     Arguments:
         scheme: the scheme.
         config: the settings, with an optimizer's name and a number of steps.
-        delays: the delay model, if it is known.
+        delays: the delay model.
 
     Raises:
         InvalidArgument: if so; the error names the key.
@@ -180,8 +206,7 @@ def check_scheme(scheme: Scheme, config: Config, delays: Delays | None) -> None:
         check_rounding(scheme.code, wire.rounding, given=("run.wire", str(wire)))
     if config.faults.policy().verify:
         check_comparable(scheme.decoder, scheme.rule)
-    if delays is not None:
-        parts.check_reachable(scheme, delays, config.delays, config.run.steps)
+    check_reachable(scheme, delays, config.delays, config.run.steps)
     scheme.check_late(config.delays.late)
 
 
@@ -237,6 +262,20 @@ def _check_engine_keys(run: RunSection) -> None:
             raise invalid(f"run.{key}", f"is for the engine {engine}, not for {run.engine}", value, hint)
     if run.address is not None and re.fullmatch(r"auto|[^/]+:\d+", run.address) is None:
         raise invalid("run.address", "must be HOST:PORT of the cluster's head, or 'auto'", run.address)
+
+
+def _initial_folder(section: RunSection) -> Path | None:
+    """Return the folder of the run whose final model is the first one; None if it is zeros, or drawn.
+
+    Raises:
+        InvalidArgument: if there is no such folder.
+    """
+    if section.initial in _INITIAL:
+        return None
+    folder = Path(section.initial).expanduser().absolute()
+    if not folder.exists():
+        raise invalid("run.initial", f"must be {', '.join(_INITIAL)} or the folder of a run", section.initial)
+    return folder
 
 
 def _check_optimizer(section: OptimizerSection) -> None:
