@@ -97,6 +97,16 @@ def test_the_options_of_the_encoding(typed: Typed) -> None:
 
 
 @pytest.mark.usefixtures("shop")
+def test_training_and_looking_take_the_options_of_the_encoding(typed: Typed) -> None:
+    how = ("--one-hot", "town", "--interaction", "town,age", "--no-constant", "--no-standardize")
+    (looked,) = typed("data", "shop.csv", *how, "--json").json["data"]
+    assert typed("train", "--data", "shop.csv", *how, *RUN, "--out", "run").code == 0
+    section = RunFolder.open("run").tables["data"]
+    assert (section["interactions"], section["constant"], section["standardize"]) == ([["town", "age"]], False, False)
+    assert RunFolder.open("run").encoding.n_columns == looked["columns"]
+
+
+@pytest.mark.usefixtures("shop")
 def test_a_copy_is_checked(typed: Typed) -> None:
     typed("shard", "shop.csv", "--categorical", "--tasks", 4, "--out", "shards")
     whole = typed("shard", "--check", "shards")

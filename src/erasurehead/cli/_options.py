@@ -120,6 +120,8 @@ def value_of(option: str, given: Any) -> Any:
 def _value(key: Key, given: Any) -> Any:
     if key.path == "data.missing" and any(not text.partition(",")[0].strip() for text in given):
         return ["", *_names(given)]  # only here does an empty name mean something
+    if key.path == "data.interactions":
+        return [_names([names]) for names in given]
     if key.kind == "texts":  # one text for each time that the option was given
         return next((text.strip() for text in given if text.strip() in key.values), _names(given))
     may_be_text = key.type is str and key.kind.startswith("number")
@@ -217,7 +219,7 @@ def options_of(
     Arguments:
         file: model of the run file.
         *paths: the keys whose options are wanted, such as `"data.path"`, of a command without run files, in which
-            nothing needs to be switched off; by default all that have one.
+            nothing needs to be switched off that is not the default; by default all that have one.
         texts: help texts by key, where that of the key does not fit the command.
     """
 
@@ -227,7 +229,8 @@ def options_of(
         group.__annotations__ = {name: _type(key) | None for name, key in group.option_keys.items()}
         for name, key in group.option_keys.items():
             text = (texts or {}).get(key.path, key.help)
-            names = ", ".join((key.option, *key.options[1:]) if paths else key.options)
+            on_alone = bool(paths) and not key.default
+            names = ", ".join((key.option, *key.options[1:]) if on_alone else key.options)
             setattr(group, name, option(names, text, panel=key.panel, metavar=key.metavar or None))
         return dataclass(frozen=True)(group)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -15,14 +14,11 @@ from erasurehead.cli._options import (
     argument,
     option,
     options_of,
-    shared,
-    value_of,
 )
 from erasurehead.cli._screen import Screen
 from erasurehead.runs._config.sections import Config
 
 if TYPE_CHECKING:
-    from erasurehead._internal.storage.access import Access
     from erasurehead.datasets._sharded import ShardFolder
 
 HELP = """
@@ -49,51 +45,19 @@ The columns, the labels and the split are chosen here, and not when training:
 they are fixed in the shards.
 """
 
-_DATA, _SHARDS = "Data", "Shards"
+_SHARDS = "Shards"
 
 
-@options_of(Config, *FILE_KEYS)
-class _ReadingOptions(FileOptions):
-    """Options on how the file is read."""
-
-
-@dataclass(frozen=True)
-class EncodingOptions(_ReadingOptions):
-    """Options on how the rows of the file are encoded as numbers."""
-
-    interactions: list[str] | None = option(
-        "--interaction",
-        "Columns whose distinct combinations become columns; may be given several times.",
-        panel=_DATA,
-        metavar="A,B,...",
-    )
-    standardize: bool = option(
-        "--standardize/--no-standardize",
-        "Shift and scale columns of numbers to mean 0 and deviation 1 (the default).",
-        panel=_DATA,
-        default=True,
-    )
-    constant: bool = option(
-        "--constant/--no-constant", "Add a column of ones (the default).", panel=_DATA, default=True
-    )
-    loss: str | None = shared("problem.loss", panel=_DATA)
-    test_fraction: float = shared("data.test_fraction", default=0.2)
-    seed: int = option("--seed", "Seed of that random split (0).", panel=_DATA, metavar="N", default=0)
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of `shard`."""
-        from erasurehead.problems._families import task_of
-
-        return {
-            **self.tables().get("data", {}),
-            "interactions": [value_of("one_hot", [names]) for names in self.interactions or ()],
-            "standardize": self.standardize,
-            "constant": self.constant,
-            "task": None if self.loss is None else task_of(self.loss),
-            "loss": "" if self.loss is None else self.loss,
-            "test_fraction": self.test_fraction,
-            "seed": self.seed,
-        }
+@options_of(
+    Config,
+    *(*FILE_KEYS, "data.test_fraction", "problem.loss", "run.access"),
+    texts={
+        "run.access": "Who may read the folder: private (the default: only you), group or all; workers that run under "
+        "other user ids need one of these."
+    },
+)
+class EncodingOptions(FileOptions):
+    """Options on how the rows of the file are encoded as numbers, and on who may read them."""
 
 
 def run(
@@ -104,13 +68,7 @@ def run(
     check: bool = option(
         "--check", "Compare the files of a folder with their checksums.", panel=_SHARDS, default=False
     ),
-    access: str | None = option(
-        "--access",
-        "Who may read the folder: private (the default: only "
-        "you), group or all; workers that run under other user ids need one of these.",
-        panel=_SHARDS,
-        metavar="WHO",
-    ),
+    seed: int = option("--seed", "Seed of the random split (0).", panel="Data", metavar="N", default=0),
     encoding: EncodingOptions,
     output: OutputOptions,
 ) -> None:
@@ -122,23 +80,17 @@ def run(
     from erasurehead._internal.signals import terminable
     from erasurehead.datasets import shard
     from erasurehead.errors import invalid
+    from erasurehead.problems._families import task_of
 
     if tasks is None or out is None:
         missing = "--tasks" if tasks is None else "--out"
         raise invalid(missing, "must be given", None, "try --tasks 30 --out shards")
+    given = encoding.tables()
+    how: dict[str, Any] = {**given.get("data", {}), **given.get("problem", {}), **given.get("run", {})}
+    how["task"] = task_of(how["loss"]) if "loss" in how else None
     with terminable():
-        folder = shard(file, tasks, out, **encoding.arguments(), access=_readers(access), say=screen.say)
+        folder = shard(file, tasks, out, seed=seed, say=screen.say, **how)
     screen.result(_facts(folder), _described(folder))
-
-
-def _readers(given: str | None) -> Access:
-    from erasurehead._internal.storage.access import ACCESS
-    from erasurehead.errors import invalid
-
-    for access in ACCESS:
-        if access == (given or "private"):
-            return access
-    raise invalid("--access", f"must be one of {', '.join(ACCESS)}", given)
 
 
 def _check(path: str, tasks: int | None, out: str | None, screen: Screen) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.partition import split_samples
-from erasurehead._internal.storage.access import FILE_MODES, FOLDER_MODES, Access
+from erasurehead._internal.storage.access import ACCESS, FILE_MODES, FOLDER_MODES, Access
 from erasurehead._internal.storage.folders import Folder
 from erasurehead.datasets._base import RowSplit
 from erasurehead.datasets._encoded import EncodingReport, Task
@@ -88,6 +88,8 @@ def shard(
     """
     check_count("n_tasks", n_tasks)
     check_count("block", block)
+    if access not in ACCESS:
+        raise invalid("access", f"must be one of {', '.join(ACCESS)}", access)
     tell: Callable[[str], None] = say or (lambda text: None)
     folder = _free(out)
     columns, dialect = asked(how)

@@ -33,7 +33,7 @@ from erasurehead.runs._config.sections import (
 )
 from erasurehead.schemes._text import parse_rate
 
-_FOR_FILES = (*OF_FILES, "interactions", "standardize", "constant", "test_fraction")
+_FOR_FILES = (*OF_FILES, "test_fraction")
 _FOR_NAMES = ("path", "synthetic", "rows")
 _FOR_FOLDERS = ("worker_path",)
 _PROBLEMS = {

@@ -185,11 +185,21 @@ class DataSection(Section):
     )
     interactions: Annotated[tuple[Texts, ...], Strict(False)] = key(
         (),
-        "For a file: combinations of columns that are one-hot encoded together.",
+        "For a file: columns whose distinct combinations become columns; repeat the option for others.",
+        option="--interaction",
+        metavar="A,B,...",
         examples=[[["city", "year"]]],
     )
-    standardize: bool = key(True, "For a file: shift and scale columns of numbers to mean 0 and variance 1.")
-    constant: bool = key(True, "For a file: add a column of ones, for an intercept.")
+    standardize: bool = key(
+        True,
+        "For a file: shift and scale columns of numbers to mean 0 and variance 1 (the default).",
+        option="--standardize/--no-standardize",
+    )
+    constant: bool = key(
+        True,
+        "For a file: add a column of ones, for an intercept (the default).",
+        option="--constant/--no-constant",
+    )
     test_fraction: float = key(
         0.2,
         "For a file: share of the rows set aside for testing.",
@@ -209,7 +219,7 @@ class DataSection(Section):
 
 OF_FILES = (
     *("target", "drop", "delimiter", "header", "names", "decimal", "quotes", "missing"),
-    *("one_hot", "categorical", "ordinal", "count", "text", "dates"),
+    *("one_hot", "categorical", "ordinal", "count", "text", "dates", "interactions", "standardize", "constant"),
 )
 """Keys of `[data]` that say how a file is read, of which all commands that read one have an option."""
 
