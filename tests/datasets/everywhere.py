@@ -10,7 +10,7 @@ import numpy as np
 
 from erasurehead import datasets
 from erasurehead.datasets import shard
-from erasurehead.datasets._sharded import ShardedDataset
+from erasurehead.datasets._sharded import ShardFolder
 
 
 def write(folder: Path, text: str, name: str = "t.csv") -> Path:
@@ -23,7 +23,7 @@ def read_everywhere(path: Path, **arguments: Any) -> datasets.Dataset:
     """Read a file as a whole, in blocks into shards, and with the saved encoding; all must be the same."""
     data = datasets.read(path, test_fraction=None, **arguments)
     folder = shard(path, 3, tempfile.mkdtemp(dir=path.parent), test_fraction=None, **arguments)
-    sharded = ShardedDataset.open(folder.path)
+    sharded = ShardFolder.open(folder.path)
     assert sharded.encoding.to_json() == data.encoding.to_json()
     assert [*folder.manifest.notes] == [*data.notes]
     again = data.encoding.from_json(data.encoding.to_json()).apply(path)

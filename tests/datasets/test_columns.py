@@ -17,7 +17,7 @@ from erasurehead.datasets._preprocessing.encoding import Encoding
 from erasurehead.datasets._readers.delimiters import check_delimiter
 from erasurehead.datasets._readers.layouts import look
 from erasurehead.datasets._readers.table import Table
-from erasurehead.datasets._sharded import ShardedDataset
+from erasurehead.datasets._sharded import ShardFolder
 from erasurehead.errors import DataError, InvalidArgument
 
 
@@ -48,7 +48,7 @@ def test_what_is_dropped_is_as_if_it_were_not_there(tmp_path: Path) -> None:
     for file in (whole, less):  # new files may have the columns or not
         np.testing.assert_array_equal(dense(own.encoding.apply(file).X), dense(want.encoding.apply(less).X))
     folder = shard(whole, 4, tmp_path / "shards", drop=["name", "id"], categorical=True)
-    assert ShardedDataset.open(folder.path).encoding.to_json() == own.encoding.to_json()
+    assert ShardFolder.open(folder.path).encoding.to_json() == own.encoding.to_json()
 
 
 def test_the_label_is_the_last_column_that_is_left(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_delimiter_is_found_out_or_said_and_new_files_have_the_same(
     again = Encoding.from_json(data.encoding.to_json())
     np.testing.assert_array_equal(dense(again.apply(path).X), dense(want.encoding.apply(tmp_path / "want.csv").X))
     folder = shard(path, 4, tmp_path / "shards", one_hot=["town", "name"], delimiter=name)
-    assert ShardedDataset.open(folder.path).encoding.to_json() == data.encoding.to_json()
+    assert ShardFolder.open(folder.path).encoding.to_json() == data.encoding.to_json()
 
 
 def test_blanks_in_any_number_are_one_delimiter(tmp_path: Path) -> None:

@@ -234,7 +234,7 @@ def test_every_format_and_a_folder_of_shards_have_the_same_columns(
     if kind != "frame":
         folder = shard(source, 3, tmp_path / "s", **SETTINGS, test_fraction=test_fraction, block=3000)
         assert json.loads(folder.encoding.to_json()) == encoding
-        rows = np.vstack([folder.task(task).X.toarray() for task in range(3)])  # pyright: ignore
+        rows = np.vstack([folder.rows_of(task).X.toarray() for task in range(3)])  # pyright: ignore
         np.testing.assert_array_equal(rows, data.X_train.toarray())  # pyright: ignore
 
 

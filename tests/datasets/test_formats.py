@@ -116,7 +116,7 @@ def test_a_table_means_the_same_in_every_format(seed: int) -> None:
             for name in ("csv", "parquet"):
                 held = shard(made[name], 2, Path(folder) / name, "y", **named)
                 assert held.encoding.to_json() == read["csv"].encoding.to_json()
-                rows = [matrix(held.task(place).X) for place in (0, 1)]
+                rows = [matrix(held.rows_of(place).X) for place in (0, 1)]
                 np.testing.assert_array_equal(np.concatenate(rows), matrix(read["csv"].X_train))
 
 

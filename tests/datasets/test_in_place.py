@@ -37,7 +37,7 @@ def _events(tmp_path: Path) -> Path:
 
 
 def _all(folder: ShardFolder) -> tuple[Any, Any]:
-    tasks = [folder.task(number) for number in range(folder.manifest.n_tasks)]
+    tasks = [folder.rows_of(number) for number in range(folder.manifest.n_tasks)]
     return np.concatenate([_dense(rows.X) for rows in tasks]), np.concatenate([rows.y for rows in tasks])
 
 
@@ -56,7 +56,7 @@ def test_its_rows_are_those_that_reading_the_folder_gives(
     X, y = _all(folder)
     assert len(X) == folder.manifest.n_train == data.n_train
     pairs = [(X, y, data.X_train, data.y_train)]
-    if (test := folder.test()) is not None:
+    if (test := folder.test_rows()) is not None:
         pairs.append((_dense(test.X), test.y, data.X_test, data.y_test))
     assert len(pairs) == (2 if test_fraction else 1)
     for rows, labels, expected, expected_labels in pairs:
@@ -111,4 +111,4 @@ def test_what_is_not_what_the_encoding_was_fitted_to_is_refused(events: Path) ->
     folder = in_place(events, "bought", drop=["town"])
     (events / "year=2024" / "part-0.parquet").unlink()
     with pytest.raises(DataError, match=r"has changed: row 400 is not there; begin a new run"):
-        folder.test()
+        folder.test_rows()

@@ -103,7 +103,7 @@ def test_a_folder_of_files_is_one_table_with_the_columns_that_its_folders_are_na
     np.testing.assert_array_equal(data.X_train.toarray(), expected.X_train.toarray())
     assert (data.name, data.notes, data.encoding.to_json()) == ("events", expected.notes, expected.encoding.to_json())
     sharded = shard(folder, 4, tmp_path / "shards", "y", one_hot=["t"])
-    X = np.concatenate([sharded.task(task).X.toarray() for task in range(4)])
+    X = np.concatenate([sharded.rows_of(task).X.toarray() for task in range(4)])
     np.testing.assert_array_equal(X, data.X_train.toarray())
     assert sharded.manifest.origin.bytes == sum(file.stat().st_size for file in folder.rglob("*.parquet"))
     np.testing.assert_array_equal(data.encoding.apply(folder).y, [1.0 if y else -1.0 for y in columns["y"]])

@@ -146,7 +146,7 @@ def _check(folder: ShardFolder, data: Dataset, n_tasks: int) -> None:
     assert folder.encoding.to_json() == data.encoding.to_json()
     whole = _form(data.X_train)
     for number, rows in enumerate(split_samples(data.n_train, n_tasks)):
-        X, y = folder.task(number)
+        X, y = folder.rows_of(number)
         _same(X, whole[rows])
         np.testing.assert_array_equal(y, data.y_train[rows])
         assert y.dtype == data.y_train.dtype
@@ -154,7 +154,7 @@ def _check(folder: ShardFolder, data: Dataset, n_tasks: int) -> None:
         assert isinstance(whole, np.ndarray)
     else:
         assert (manifest.form == "pattern") == bool((whole.data == 1.0).all())
-    test = folder.test()
+    test = folder.test_rows()
     if data.X_test is None:
         assert test is None
     else:
@@ -210,7 +210,7 @@ def test_any_table_of_numbers_and_towns(tmp_path_factory: pytest.TempPathFactory
 def test_the_library_safetensors_reads_the_files(tmp_path: Path) -> None:
     folder = shard(_svmlight(tmp_path), 4, tmp_path / "shards")
     tensors = load_file(folder.path / "task-00002.safetensors")
-    X, y = folder.task(2)
+    X, y = folder.rows_of(2)
     assert set(tensors) == {"labels", "edges", "columns", "values"}
     np.testing.assert_array_equal(tensors["labels"], y)
     np.testing.assert_array_equal(tensors["values"], X.data)
@@ -221,7 +221,7 @@ def test_supports_are_the_columns_that_tasks_touch(tmp_path: Path) -> None:
     for tasks in ([0], [3], [1, 4], range(5)):
         touched = np.zeros(folder.manifest.columns, dtype=bool)
         for task in tasks:
-            touched[folder.task(task).X.indices] = True
+            touched[folder.rows_of(task).X.indices] = True
         found = folder.support(list(tasks))
         if touched.all():
             assert found is None
@@ -261,7 +261,7 @@ def test_of_every_class_a_row_is_for_training_in_shards_and_in_the_whole_file(se
         np.testing.assert_array_equal(whole.y_train, y)
         assert whole.n_test == len(test) - len(lost)
         assert held.encoding.to_json() == whole.encoding.to_json()
-        np.testing.assert_array_equal(np.concatenate([held.task(task).y for task in range(3)]), y)
+        np.testing.assert_array_equal(np.concatenate([held.rows_of(task).y for task in range(3)]), y)
         said = [note for note in whole.notes if "would be for testing" in note]
         assert len(said) == (len(lost) > 0)
         assert [note for note in held.manifest.notes if "would be for testing" in note] == said

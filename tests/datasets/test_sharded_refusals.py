@@ -300,11 +300,11 @@ def test_rows_that_are_no_finite_numbers_or_have_a_header_without_end(tmp_path: 
     if "values" in held:
         new = _with(made, entry, safetensors.numpy.save({**held, "values": np.full_like(held["values"], np.nan)}))
         with pytest.raises(DataError, match="not finite float64 numbers"):
-            new.task(0)
+            new.rows_of(0)
     header = b"[" * 10**5
     new = _with(made, entry, len(header).to_bytes(8, "little") + header)
     with pytest.raises(DataError, match="nested more than 64 deep"):
-        new.task(0)
+        new.rows_of(0)
 
 
 def test_a_folder_that_is_none(tmp_path: Path) -> None:

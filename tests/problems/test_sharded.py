@@ -18,7 +18,6 @@ from sklearn.datasets import dump_svmlight_file
 from erasurehead import codes, delays, engines, optimizers, schemes
 from erasurehead._internal.partition import split_samples
 from erasurehead.datasets import Dataset, read, shard
-from erasurehead.datasets._sharded import ShardedDataset
 from erasurehead.engines import Engine
 from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.optimizers import Answer
@@ -166,7 +165,7 @@ def test_tasks_that_are_not_unions_of_shards_are_refused(tmp_path: Path) -> None
 
 def test_the_fingerprint_is_that_of_the_manifest(tmp_path: Path) -> None:
     _, problem = both(tmp_path, "dense labels")
-    assert problem.fingerprint == problem.folder.manifest.fingerprint == ShardedDataset(problem.folder).fingerprint
+    assert problem.fingerprint == problem.folder.manifest.fingerprint == problem.folder.fingerprint
     assert len(problem.fingerprint) == 64
 
 

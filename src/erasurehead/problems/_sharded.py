@@ -204,7 +204,7 @@ class ShardedProblem(Problem):
 
     @cached_property
     def _test(self) -> Samples | None:
-        rows = self.folder.test()
+        rows = self.folder.test_rows()
         return None if rows is None else check_samples(rows.X, rows.y, self.sample_loss, self.n_features)
 
 

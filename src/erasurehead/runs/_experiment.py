@@ -16,7 +16,7 @@ from erasurehead._internal.partition import split_samples
 from erasurehead._internal.state_json import going_on
 from erasurehead.datasets import Dataset
 from erasurehead.datasets._published.public import NAMES
-from erasurehead.datasets._sharded import ShardedDataset
+from erasurehead.datasets._sharded import ShardFolder
 from erasurehead.delays import Delays
 from erasurehead.engines import Engine
 from erasurehead.errors import DataError, Diverged, InvalidArgument, counted, invalid
@@ -82,7 +82,7 @@ class Experiment:
     """
 
     config: Config
-    data: Dataset | ShardedDataset
+    data: Dataset | ShardFolder
     problem: Problem
     scheme: Scheme
     delays: Delays
@@ -330,7 +330,7 @@ class Experiment:
 
 
 def _rated(
-    section: OptimizerSection, minimised: ProblemSection, data: Dataset | ShardedDataset, problem: Problem
+    section: OptimizerSection, minimised: ProblemSection, data: Dataset | ShardFolder, problem: Problem
 ) -> OptimizerSection:
     """Return the section of a chosen optimizer with all defaults, including a rate if it takes one."""
     if section.name == "quasi_newton":
@@ -354,7 +354,7 @@ def _absolute(section: DataSection) -> DataSection:
     return section.model_copy(update=changes)
 
 
-def _initial(trained: TrainedModel, folder: Path, data: Dataset | ShardedDataset, loss: str) -> InitialModel:
+def _initial(trained: TrainedModel, folder: Path, data: Dataset | ShardFolder, loss: str) -> InitialModel:
     try:
         return initial_model(trained, data.encoding, loss)
     except InvalidArgument as error:

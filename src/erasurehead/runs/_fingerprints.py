@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from erasurehead.datasets._sharded import ShardedDataset
+from erasurehead.datasets._sharded import ShardFolder
 from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.runs._config.sections import Config
 
@@ -77,9 +77,9 @@ def of_code(code: GradientCode) -> str:
     return f"{code!r} ({of_arrays(shape, code.encoding, code.owner)[:16]})"
 
 
-def of_data(data: Dataset | ShardedDataset) -> str:
+def of_data(data: Dataset | ShardFolder) -> str:
     """Return the shape of design matrices, with a fingerprint of them and their labels; for shards, theirs."""
-    if isinstance(data, ShardedDataset):
+    if isinstance(data, ShardFolder):
         return data.fingerprint
     X, X_test = data.X_train, data.X_test
     sizes = f"{X.shape[0]} x {X.shape[1]}" + ("" if X_test is None else f", {X_test.shape[0]} for testing")

@@ -11,7 +11,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.datasets import Dataset
-from erasurehead.datasets._sharded import ShardedDataset
+from erasurehead.datasets._sharded import ShardFolder
 from erasurehead.engines import InProcessEngine
 from erasurehead.errors import Diverged, invalid
 from erasurehead.optimizers import QuasiNewton
@@ -65,7 +65,7 @@ class PenaltySearch:
 
 
 def settled_penalty(
-    section: ProblemSection, data: Dataset | ShardedDataset, starting: Callable[[str], None] = lambda what: None
+    section: ProblemSection, data: Dataset | ShardFolder, starting: Callable[[str], None] = lambda what: None
 ) -> tuple[ProblemSection, PenaltySearch | None]:
     """Return what is minimised with a number for l2: the one given, its default, or the one that is found best.
 
@@ -85,7 +85,7 @@ def settled_penalty(
     if l2 is None:
         l2 = data.published.l2(data.n_train) if data.published else 1.0 / data.n_train
     elif isinstance(l2, str):
-        parts.check_problem_keys(section, isinstance(data, ShardedDataset), section.loss)
+        parts.check_problem_keys(section, isinstance(data, ShardFolder), section.loss)
         assert isinstance(data, Dataset)
         starting(f"looking for the best l2 by {_FOLDS}-fold cross-validation")
         search = search_penalty(data, section)

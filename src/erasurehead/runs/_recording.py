@@ -11,7 +11,7 @@ from typing import Any
 
 from erasurehead._internal.signals import stopped_by, uninterrupted
 from erasurehead.datasets import Dataset
-from erasurehead.datasets._sharded import ShardedDataset
+from erasurehead.datasets._sharded import ShardFolder
 from erasurehead.errors import ErasureHeadError, InvalidArgument, RecordsError
 from erasurehead.runs._checkpoints.checkpointer import Checkpointer
 from erasurehead.runs._config.sections import Config
@@ -53,7 +53,7 @@ class Recording(Callback):
         self,
         out: Path,
         config: Config,
-        data: Dataset | ShardedDataset,
+        data: Dataset | ShardFolder,
         facts: Mapping[str, Any],
         resuming: bool = False,
         callbacks: Sequence[Callback] = (),
@@ -136,7 +136,7 @@ class Recording(Callback):
     @property
     def _summary(self) -> dict[str, Any]:
         # That of shards tells how they were cut, too, and so not whether others are of the same rows.
-        fingerprint = None if isinstance(self._data, ShardedDataset) else self._facts["data"]
+        fingerprint = None if isinstance(self._data, ShardFolder) else self._facts["data"]
         described = {**describe(self._data), "fingerprint": fingerprint}
         return {"engine": self._config.run.engine, "data": described}
 

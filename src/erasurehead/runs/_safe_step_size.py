@@ -6,7 +6,7 @@ import math
 
 from erasurehead._internal.arrays import Array
 from erasurehead.datasets import Dataset
-from erasurehead.datasets._sharded import ShardedDataset
+from erasurehead.datasets._sharded import ShardFolder
 from erasurehead.errors import DataError
 from erasurehead.runs._config import parts
 from erasurehead.runs._config.sections import Config
@@ -34,7 +34,7 @@ class LeastCounted(Callback):
         self.neglected = bool(run.neglected)
 
 
-def remedy(config: Config, data: Dataset | ShardedDataset, heaviest: float, least: LeastCounted) -> str:
+def remedy(config: Config, data: Dataset | ShardFolder, heaviest: float, least: LeastCounted) -> str:
     """Return which step size would not diverge, as a sentence; empty if no step size was set.
 
     Arguments:

@@ -16,7 +16,7 @@ import numpy as np
 import scipy
 
 from erasurehead.datasets import Dataset
-from erasurehead.datasets._sharded import ShardedDataset
+from erasurehead.datasets._sharded import ShardFolder
 from erasurehead.training import Run, StepRow
 
 
@@ -69,7 +69,7 @@ def figures(run: Run) -> dict[str, Any]:
     }
 
 
-def describe(data: Dataset | ShardedDataset) -> dict[str, Any]:
+def describe(data: Dataset | ShardFolder) -> dict[str, Any]:
     """Return the description of a data set, as plain data; a file by its whole path, as in run files."""
     place = Path(data.source).expanduser()
     return {

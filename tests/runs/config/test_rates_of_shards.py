@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from erasurehead.datasets import read
-from erasurehead.datasets._sharded import ShardedDataset
 from erasurehead.runs._config import parts
 
 from ...problems.test_sharded import KINDS, both
@@ -17,7 +16,7 @@ from ...problems.test_sharded import KINDS, both
 @pytest.mark.parametrize("kind", KINDS)
 def test_shards_have_the_step_size_of_the_whole(tmp_path: Path, kind: str) -> None:
     _, sharded = both(tmp_path, kind)
-    data = ShardedDataset(sharded.folder)
-    memory = read(data.folder.manifest.origin.file, *(["y.npy"] if "dense" in kind else []))
+    data = sharded.folder
+    memory = read(data.manifest.origin.file, *(["y.npy"] if "dense" in kind else []))
     for loss in ("logistic", "least_squares", "softmax"):
         assert parts.default_rate(data, loss, 0.1) == parts.default_rate(memory, loss, 0.1)

@@ -1,10 +1,9 @@
 """Data where the workers are: a file cut into one file per task, with a manifest that describes them.
 
-`shard` cuts a file that may be larger than memory; `ShardFolder` reads the result; `ShardedDataset` is such a folder
-as a data set. `erasurehead.problems._sharded` trains on it.
+`shard` cuts a file that may be larger than memory; `ShardFolder` is the result as a data set.
+`erasurehead.problems._sharded` trains on it.
 """
 
-from erasurehead.datasets._sharded.dataset import ShardedDataset as ShardedDataset
 from erasurehead.datasets._sharded.folder import ShardFolder as ShardFolder, is_sharded as is_sharded
 from erasurehead.datasets._sharded.in_place import in_place as in_place
 from erasurehead.datasets._sharded.manifest import ShardManifest as ShardManifest

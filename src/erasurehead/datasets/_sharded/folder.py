@@ -8,20 +8,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from erasurehead._internal.arrays import IntArray
+from erasurehead._internal.arrays import Array, IntArray
 from erasurehead._internal.storage.folders import Folder
-from erasurehead.datasets._encoded import Labels
+from erasurehead.datasets._encoded import Labels, Task
 from erasurehead.datasets._matrices import Matrix, csr
 from erasurehead.datasets._preprocessing.encoding import Encoding
 from erasurehead.datasets._preprocessing.table_encoding import TableEncoding
 from erasurehead.datasets._sharded.manifest import MANIFEST, Form, ShardManifest, StoredFile, read_manifest
 from erasurehead.datasets._sharded.tensor_stream import decode_tensors
-from erasurehead.errors import DataError
+from erasurehead.errors import DataError, counted
 
 _REMEDY = "copy it again, or shard the data again"
 
@@ -171,7 +171,9 @@ class RowsInPlace:
 
 @dataclass(frozen=True, eq=False)
 class ShardFolder:
-    """A folder that `shard` wrote, or one of Parquet files whose rows stay where they are.
+    """A data set in a folder that `shard` wrote, or in one of Parquet files whose rows stay where they are.
+
+    It says of them what `Dataset` says of data in memory.
 
     Arguments:
         path: of the folder.
@@ -182,6 +184,7 @@ class ShardFolder:
     path: Path
     manifest: ShardManifest
     in_place: RowsInPlace | None = None
+    published: ClassVar[None] = None
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> ShardFolder:
@@ -208,11 +211,65 @@ class ShardFolder:
             )
         return encoding
 
-    def task(self, number: int) -> LabelledRows:
-        """Return the rows of a task."""
-        return self._rows(self.manifest.tasks[number])
+    @property
+    def name(self) -> str:
+        """Short name."""
+        return self.manifest.name
 
-    def test(self) -> LabelledRows | None:
+    @property
+    def task(self) -> Task:
+        """The kind of problem: `logistic`, `least_squares` or `softmax`."""
+        return self.manifest.task
+
+    @property
+    def source(self) -> str:
+        """The folder."""
+        return str(self.path)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know about the rows."""
+        what = "shard" if self.in_place is None else "task"
+        return (f"{counted(what, self.manifest.n_tasks)} of {self.manifest.origin.file}", *self.manifest.notes)
+
+    @property
+    def n_train(self) -> int:
+        """Number of training rows."""
+        return self.manifest.n_train
+
+    @property
+    def n_test(self) -> int:
+        """Number of test rows."""
+        return self.manifest.n_test
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of the design matrix, the constant included."""
+        return self.manifest.columns
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes; 0 for least squares."""
+        return self.manifest.classes
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the manifest, and so of all data."""
+        return self.manifest.fingerprint
+
+    def covariance(self, vector: Array) -> Array:
+        """Return `X^T X vector` over the training rows, shape (n_columns,); all shards are read, one by one."""
+        total = np.zeros(self.n_columns)
+        for task in range(self.manifest.n_tasks):
+            X: Any = self.rows_of(task).X
+            total += X.T @ (X @ vector)
+        return total
+
+    def rows_of(self, task: int) -> LabelledRows:
+        """Return the rows of a task."""
+        return self._rows(self.manifest.tasks[task])
+
+    def test_rows(self) -> LabelledRows | None:
         """Return the test rows; None if there are none."""
         return None if self.manifest.test is None else self._rows(self.manifest.test)
 

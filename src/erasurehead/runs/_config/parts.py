@@ -13,7 +13,7 @@ from erasurehead.datasets import Dataset
 from erasurehead.datasets._encoded import Task
 from erasurehead.datasets._published import public as _public
 from erasurehead.datasets._readers.forms import is_parquet_folder
-from erasurehead.datasets._sharded import ShardedDataset, in_place, is_sharded
+from erasurehead.datasets._sharded import ShardFolder, in_place, is_sharded
 from erasurehead.delays import Delays
 from erasurehead.engines import Engine, Wire
 from erasurehead.engines._wires import parse_wire
@@ -68,7 +68,7 @@ def check_data_keys(section: DataSection) -> None:
         )
 
 
-def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDataset:
+def load_data(section: DataSection, loss: str | None) -> Dataset | ShardFolder:
     """Load what `[data]` names.
 
     Arguments:
@@ -86,7 +86,7 @@ def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDatase
         fallback = "synthetic" if section.synthetic == "fallback" else None
         return datasets.load(section.source, section.path, fallback=fallback, seed=section.seed)
     if is_sharded(section.source):
-        sharded = ShardedDataset.open(section.source)
+        sharded = ShardFolder.open(section.source)
         if task not in (None, sharded.task):
             raise invalid(
                 "problem.loss",
@@ -98,7 +98,7 @@ def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDatase
     try:
         settings = {key: getattr(section, key) for key in (*_FOR_FILES, "seed")}
         if is_parquet_folder(section.source):
-            return ShardedDataset(in_place(section.source, task=task, **settings))
+            return in_place(section.source, task=task, **settings)
         return datasets.read(section.source, task=task, **settings)
     except InvalidArgument as error:
         key = "problem.loss" if error.argument == "task" else f"data.{error.argument}"
@@ -108,7 +108,7 @@ def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDatase
         raise NoFile(error.path, f"name a file, a folder of shards, or one of {', '.join(_public.NAMES)}") from None
 
 
-def settled_loss(section: ProblemSection, data: Dataset | ShardedDataset) -> str:
+def settled_loss(section: ProblemSection, data: Dataset | ShardFolder) -> str:
     """Return the loss with all of its parameters: by default that of the kind of labels.
 
     Arguments:
@@ -119,11 +119,11 @@ def settled_loss(section: ProblemSection, data: Dataset | ShardedDataset) -> str
         InvalidArgument: if there are labels that the loss does not allow.
         DataError: if the first shard is needed, and out of reach.
     """
-    asked = section.loss or (data.folder.manifest.loss if isinstance(data, ShardedDataset) else "")
+    asked = section.loss or (data.manifest.loss if isinstance(data, ShardFolder) else "")
     loss = read_loss(asked or data.task)
     if asked and isinstance(loss, NumberLoss):
         memory = isinstance(data, Dataset)
-        y, y_test = (data.y_train, data.y_test) if memory else (data.folder.task(0).y, None)
+        y, y_test = (data.y_train, data.y_test) if memory else (data.rows_of(0).y, None)
         for labels in (y, y_test):
             if labels is not None:
                 loss.labels(labels.astype(np.float64), f"the label {data.encoding.target.name!r}")
@@ -132,7 +132,7 @@ def settled_loss(section: ProblemSection, data: Dataset | ShardedDataset) -> str
 
 
 def build_problem(
-    data: Dataset | ShardedDataset, section: ProblemSection, worker_path: str | None = None
+    data: Dataset | ShardFolder, section: ProblemSection, worker_path: str | None = None
 ) -> LinearProblem | ShardedProblem:
     """Return the problem of a data set.
 
@@ -151,9 +151,9 @@ def build_problem(
     penalty: dict[str, Any] = {"l2": section.l2}
     if section.l1:
         penalty = {"penalty": problems.ElasticNet(section.l1, section.l2)}
-    check_problem_keys(section, isinstance(data, ShardedDataset), loss)
-    if isinstance(data, ShardedDataset):
-        return ShardedProblem(data.folder, loss=loss, at=worker_path, penalize_intercept=penalized, **penalty)
+    check_problem_keys(section, isinstance(data, ShardFolder), loss)
+    if isinstance(data, ShardFolder):
+        return ShardedProblem(data, loss=loss, at=worker_path, penalize_intercept=penalized, **penalty)
     for array in (data.X_train, data.X_test, data.y_train, data.y_test):
         parts: list[Any] = [] if array is None else [array]
         if array is not None and not isinstance(array, np.ndarray):
@@ -191,7 +191,7 @@ def check_problem_keys(section: ProblemSection, sharded: bool, loss: str | None)
         raise invalid("problem.l2", "must be a number for folders, whose rows are read by the workers", "tuned", hint)
 
 
-def penalizes_intercept(data: Dataset | ShardedDataset, wanted: bool | None = None) -> bool:
+def penalizes_intercept(data: Dataset | ShardFolder, wanted: bool | None = None) -> bool:
     """Return whether the penalty applies to every column: always, if the data have no column of ones.
 
     Arguments:
@@ -203,7 +203,7 @@ def penalizes_intercept(data: Dataset | ShardedDataset, wanted: bool | None = No
     return data.published is not None if wanted is None else wanted
 
 
-def default_rate(data: Dataset | ShardedDataset, loss: str, l2: float, heaviest: float = 1.0) -> float | str:
+def default_rate(data: Dataset | ShardFolder, loss: str, l2: float, heaviest: float = 1.0) -> float | str:
     """Return the published step size of a data set of the paper; for other data, one over the loss's curvature.
 
     The curvature is the largest one of the loss, times the largest eigenvalue of X^T X / n. Power iteration
@@ -216,7 +216,7 @@ def default_rate(data: Dataset | ShardedDataset, loss: str, l2: float, heaviest:
     return safe_rate(data, loss, l2, heaviest)
 
 
-def safe_rate(data: Dataset | ShardedDataset, loss: str, l2: float, heaviest: float = 1.0) -> float:
+def safe_rate(data: Dataset | ShardFolder, loss: str, l2: float, heaviest: float = 1.0) -> float:
     """Return one over the curvature of the objective: the largest step size that is safe for full gradients.
 
     Arguments:
@@ -234,7 +234,7 @@ def safe_rate(data: Dataset | ShardedDataset, loss: str, l2: float, heaviest: fl
     return float(f"{1.0 / curvature:.3g}")
 
 
-def _largest_eigenvalue(data: Dataset | ShardedDataset) -> float:
+def _largest_eigenvalue(data: Dataset | ShardFolder) -> float:
     """Return the largest eigenvalue of X^T X / n; 1 if X is zero, as any step size will then do."""
     vector = np.random.default_rng(0).standard_normal(data.n_columns)
     size = float(np.linalg.norm(vector))
