@@ -12,7 +12,10 @@ import typer
 from typer.core import TyperGroup
 
 from erasurehead._internal.plain_text import visible
+from erasurehead._internal.signals import stopped_by, terminable
+from erasurehead._internal.user_files import as_named, printable
 from erasurehead.cli._streams import BAD_INPUT, FAILED, INTERRUPTED, lead_nowhere
+from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument, MissingExtra
 
 _COMMANDS = {
     "train": "Train one model, and record the run in a folder.",
@@ -73,9 +76,7 @@ class _Group(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        from erasurehead._internal.signals import stopped_by, terminable
         from erasurehead.cli._screen import sentences
-        from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument, MissingExtra
 
         try:
             with terminable(), sentences(), _visible_usage():  # ends what a command has started, whatever ends it
@@ -114,7 +115,6 @@ _OF_NAMES = (errno.ENAMETOOLONG, errno.ELOOP)
 
 def _of_system(error: OSError) -> str:
     """Return a sentence on an error of the operating system, and on what to do about it."""
-    from erasurehead._internal.user_files import printable
 
     what = printable(str(error.filename)) if error.filename else "A file or a connection"
     sentence = f"{what} cannot be used: {error.strerror or error}"
@@ -136,7 +136,6 @@ def _unwritten(error: OSError) -> typer.Exit:
 
 
 def _exit(sentence: str, code: int) -> typer.Exit:
-    from erasurehead._internal.user_files import as_named
 
     typer.echo(f"erasurehead: {visible(as_named(sentence))}", err=True)
     return typer.Exit(code)

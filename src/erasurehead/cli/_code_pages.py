@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from erasurehead.codes import _registry
+from erasurehead.errors import counted
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -98,7 +99,6 @@ def facts_table(analysis: Analysis) -> Table:
     Arguments:
         analysis: analysis of the code.
     """
-    from erasurehead.errors import counted
     from erasurehead.reports._code_tables import times
 
     values, code, rounding = facts(analysis), analysis.code, analysis.conditioning

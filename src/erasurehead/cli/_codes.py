@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from erasurehead.cli._options import OutputOptions, argument, option
 from erasurehead.cli._screen import Screen
+from erasurehead.errors import InvalidArgument, invalid
+from erasurehead.runs._names import check_writable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,7 +129,6 @@ def compare(
     from erasurehead.reports import _canvas as canvas
     from erasurehead.reports._code_curves import draw_codes
     from erasurehead.reports._code_tables import SHARES, cost_table, residual_table
-    from erasurehead.runs._names import check_writable
 
     screen = Screen(output)
     built = {text.strip(): _built(text) for text in codes}
@@ -155,7 +156,6 @@ def _built(text: str) -> GradientCode:
     """Return the code of a call; raise an error with an example of the family if only its name was given."""
     from erasurehead import codes
     from erasurehead.codes._text import parse_code
-    from erasurehead.errors import InvalidArgument, invalid
 
     if re.fullmatch(r"\s*\w+\s*", text):
         chosen = codes.family(text.strip())
@@ -171,7 +171,6 @@ def _built(text: str) -> GradientCode:
 
 def _call(name: str, parameters: Sequence[str]) -> str:
     """Return a call from a name and `key=value` parameters; bare words become strings, as shells remove quotes."""
-    from erasurehead.errors import invalid
 
     if not parameters:
         return name
@@ -203,7 +202,6 @@ def _numbers(text: str | None, n_workers: int, curves: bool) -> IntArray:
 
 def _item(item: str, text: str, n_workers: int) -> Sequence[int]:
     """Return the numbers of stragglers in one item of `--stragglers`, such as `3`, `1-10` or `25%`."""
-    from erasurehead.errors import invalid
 
     if match := re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", item):
         first, last = int(match[1]), int(match[2] or match[1])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from erasurehead.cli._options import OutputOptions, argument, option
 from erasurehead.cli._screen import Screen
+from erasurehead.cli._streams import check_open
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +39,6 @@ def run(
     output: OutputOptions,
 ) -> None:
     """Print the coefficients of a linear model."""
-    from erasurehead.cli._streams import check_open
     from erasurehead.reports._rendering import Column, as_table
     from erasurehead.runs import TrainedModel
 

@@ -7,10 +7,14 @@ from pathlib import Path
 
 import typer
 
+from erasurehead._internal.atomic_files import write_whole
 from erasurehead.cli._options import OutputOptions, RunOptions, argument, option
 from erasurehead.cli._screen import Screen
 from erasurehead.cli._streams import INTERRUPTED
 from erasurehead.cli._train import COMMON as TRAIN, introduce
+from erasurehead.errors import ErasureHeadError, InvalidArgument, MissingExtra, invalid
+from erasurehead.runs._jsonl import to_text
+from erasurehead.runs._names import COMPARISON, FIGURES, RUNS, TABLE, make_folder, next_free
 
 HELP = """
 Race several schemes: same data, same delays, same first model.
@@ -89,7 +93,6 @@ def run(
     output: OutputOptions,
 ) -> None:
     """Compare several schemes."""
-    from erasurehead.errors import invalid
 
     given = named or []
     if any(Path(place).expanduser().is_dir() for place in given):
@@ -98,7 +101,6 @@ def run(
     if len(given) > 1:
         raise invalid("RUN_FILE", "must be one run file, or the folders of finished runs", " ".join(given))
     config = options.config(given[0] if given else None)
-    from erasurehead.errors import ErasureHeadError, MissingExtra
     from erasurehead.reports import render_table
     from erasurehead.reports._descents import descent_table
     from erasurehead.runs import Comparison
@@ -150,12 +152,8 @@ def _compare_finished(
     output: OutputOptions,
 ) -> None:
     """Compare finished runs, without training."""
-    from erasurehead._internal.atomic_files import write_whole
     from erasurehead.consensus._finished import compare_finished
-    from erasurehead.errors import InvalidArgument, MissingExtra
     from erasurehead.runs import RunFolder
-    from erasurehead.runs._jsonl import to_text
-    from erasurehead.runs._names import COMPARISON, FIGURES, RUNS, TABLE, make_folder, next_free
 
     screen, spelled = Screen(output), options.spelled()
     of_place = {"run.out", "run.overwrite", "run.access"}

@@ -6,6 +6,10 @@ from typing import Any
 
 from erasurehead.cli._options import OutputOptions, argument, option
 from erasurehead.cli._screen import Screen
+from erasurehead.cli._streams import check_open, results
+from erasurehead.errors import invalid
+from erasurehead.runs._config import Config, json_schema, keys
+from erasurehead.runs._config.keys import markdown_table, shown
 
 HELP = """Look up what a run file may contain.
 
@@ -40,9 +44,7 @@ def schema() -> None:
     """Print the JSON schema of run files."""
     import json
 
-    from erasurehead.cli._streams import check_open, results
     from erasurehead.consensus._config import ConsensusConfig
-    from erasurehead.runs._config import json_schema
 
     check_open()
     with results() as stream:
@@ -58,9 +60,6 @@ def list_keys(
 ) -> None:
     """List the keys of a run file."""
     from erasurehead.consensus._config import ConsensusConfig
-    from erasurehead.errors import invalid
-    from erasurehead.runs._config import Config, keys
-    from erasurehead.runs._config.keys import markdown_table
 
     every = keys(ConsensusConfig if peers or section == "consensus" else Config)
     sections = tuple(dict.fromkeys(key.section for key in every if key.section))
@@ -76,8 +75,6 @@ def list_keys(
 def _table(chosen: Any) -> Any:
     from rich import box
     from rich.table import Column, Table
-
-    from erasurehead.runs._config.keys import shown
 
     table = Table(
         Column("key", no_wrap=True),

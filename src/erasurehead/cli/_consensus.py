@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import shlex
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from erasurehead._internal.atomic_files import why
+from erasurehead._internal.signals import stopped_by
+from erasurehead._internal.storage.folders import Folder
 from erasurehead.cli._findings import spanned
 from erasurehead.cli._options import FileOptions, OutputOptions, argument, option, options_of
 from erasurehead.cli._ranks import stand_by
 from erasurehead.cli._screen import Screen
 from erasurehead.cli._streams import FAILED, INTERRUPTED
 from erasurehead.consensus._config import ConsensusConfig
+from erasurehead.errors import MissingExtra, counted, invalid
+from erasurehead.reports._units import seconds_text
+from erasurehead.runs._config import merged, read_tables
+from erasurehead.runs._names import FIGURES, MEANS, PEERS, has_checkpoints
 
 if TYPE_CHECKING:
     from erasurehead.consensus._experiment import ConsensusExperiment
@@ -92,14 +100,10 @@ def run(
     output: OutputOptions,
 ) -> None:
     """Train without a coordinator, and record the run in a folder."""
-    from erasurehead._internal.signals import stopped_by
     from erasurehead.consensus._experiment import ConsensusExperiment
     from erasurehead.consensus._rows import MeanRow, PeerRow
     from erasurehead.consensus._training_options import SlowestPeer
-    from erasurehead.errors import invalid
     from erasurehead.runs import RunFolder
-    from erasurehead.runs._config import merged, read_tables
-    from erasurehead.runs._names import MEANS, PEERS
 
     screen, tables = Screen(output), options.tables()
     below = {} if run_file is None else read_tables(run_file)
@@ -132,7 +136,6 @@ def run(
 
 def _way_on(experiment: ConsensusExperiment) -> str:
     """Return a sentence on how to resume a run that ended early; empty if it has no checkpoint."""
-    from erasurehead.runs._names import has_checkpoints
 
     if not has_checkpoints(experiment.out):
         return ""
@@ -141,7 +144,6 @@ def _way_on(experiment: ConsensusExperiment) -> str:
 
 
 def _introduce(screen: Screen, experiment: ConsensusExperiment) -> None:
-    from erasurehead.errors import counted
 
     data, plan, config = experiment.data, experiment.plan, experiment.config
     if data.name.endswith("-synthetic") and config.data.synthetic == "fallback":
@@ -193,7 +195,6 @@ def _lines(screen: Screen) -> Any:
 
 def _full(screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun) -> ConsensusRun | None:
     """Run full waiting with the same delays and steps; return None if it was the policy, or the run ended early."""
-    from dataclasses import replace
 
     from erasurehead.consensus._experiment import peers_as_workers
     from erasurehead.consensus._policies import Full
@@ -210,13 +211,9 @@ def _full(screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun) -
 
 
 def _draw(screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun, full: ConsensusRun | None) -> list[str]:
-    from erasurehead._internal.atomic_files import why
-    from erasurehead._internal.storage.folders import Folder
     from erasurehead.consensus._pictures import draw_links, draw_progress
     from erasurehead.consensus._rows import MeanRow, PeerRow
-    from erasurehead.errors import MissingExtra
     from erasurehead.runs import RunFolder
-    from erasurehead.runs._names import FIGURES, MEANS, PEERS
 
     opened = RunFolder.open(experiment.out)
     title = f"{experiment.data.name}, {done.policy}, {done.graph}"
@@ -246,8 +243,6 @@ def _conclude(
     drawn: list[str],
     slowest: SlowestPeer,
 ) -> None:
-    from erasurehead.errors import counted
-    from erasurehead.reports._units import seconds_text
 
     summary, steps = done.summary(), max(1, done.steps)
     last = done.means[-1]

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 from erasurehead._internal.plain_text import visible
 from erasurehead.cli._options import FILE_KEYS, FileOptions, OutputOptions, argument, options_of
 from erasurehead.cli._screen import Screen
-from erasurehead.runs._config.sections import Config
+from erasurehead.errors import InvalidArgument, counted
+from erasurehead.runs import build_config
+from erasurehead.runs._config import Config, DataSection, merged
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from erasurehead.datasets._preprocessing.column_uses import ColumnUse
-    from erasurehead.runs._config import DataSection
 
 _WIDEST = 40  # letters of a column's name in one line of a table, which fits on 80 columns
 
@@ -56,9 +57,7 @@ def run(
     output: OutputOptions,
 ) -> None:
     """Show which data are available."""
-    from erasurehead.errors import InvalidArgument
-    from erasurehead.runs import build_config
-    from erasurehead.runs._config import merged, parts
+    from erasurehead.runs._config import parts
 
     screen = Screen(output)
     if not sources:
@@ -147,7 +146,6 @@ def _places(places: list[dict[str, Any]]) -> Table:
 
 
 def _described(facts: dict[str, Any]) -> str:
-    from erasurehead.errors import counted
 
     shape = (
         f"{facts['train_rows']:,} x {facts['columns']:,} for training, {counted('row', facts['test_rows'])} for testing"

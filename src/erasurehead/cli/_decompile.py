@@ -7,6 +7,7 @@ from pathlib import Path
 from erasurehead.cli._options import OutputOptions, argument, option
 from erasurehead.cli._screen import Screen
 from erasurehead.cli._streams import check_open
+from erasurehead.errors import invalid
 
 HELP = """
 Print a JAX function, or its gradient, as Python to read, edit and run.
@@ -55,7 +56,6 @@ def run(
     from erasurehead.decompile import decompile
     from erasurehead.decompile._installed import jax_module
     from erasurehead.decompile._targets import find_function, read_examples
-    from erasurehead.errors import invalid
 
     if out is not None and Path(out).suffix != ".py":
         raise invalid("--out", "must end with .py", out)

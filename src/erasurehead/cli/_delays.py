@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from erasurehead.cli._options import OutputOptions, argument, option
 from erasurehead.cli._screen import Screen
 from erasurehead.cli._traces import TraceOptions
+from erasurehead.errors import MissingExtra, counted, invalid
+from erasurehead.runs._names import RUNS, check_writable, next_free
 
 if TYPE_CHECKING:
     from erasurehead.delays import Trace
@@ -98,7 +100,6 @@ def fit(
     from erasurehead.delays import fit_trace, slow_workers
     from erasurehead.delays._families import family as find_family
     from erasurehead.delays._fitting import fit_workers
-    from erasurehead.runs._names import check_writable
 
     screen = Screen(output)
     if figures and out is not None:
@@ -154,7 +155,6 @@ def show(
     from erasurehead.cli import _delay_pages as pages
     from erasurehead.delays._summaries import summarize, summarize_model
     from erasurehead.delays._text import MODELS
-    from erasurehead.errors import counted
     from erasurehead.runs._config.parts import build_delays
 
     screen = Screen(output)
@@ -182,7 +182,6 @@ def convert(
     """Write a trace with this library's column names."""
     from erasurehead.cli import _delay_pages as pages
     from erasurehead.delays._trace_files import write_trace
-    from erasurehead.errors import invalid
 
     path = Path(out).expanduser()
     if not path.name.endswith(_ENDINGS):
@@ -200,9 +199,7 @@ def convert(
 
 
 def _drawn(screen: Screen, trace: Trace, fits: tuple[Fit, ...], scale_with_load: bool, out: str | None) -> list[Path]:
-    from erasurehead.errors import MissingExtra
     from erasurehead.reports._delay_pictures import draw_fits
-    from erasurehead.runs._names import RUNS, next_free
 
     try:
         return draw_fits(trace, fits, next_free(RUNS, "fit") if out is None else out, scale_with_load)

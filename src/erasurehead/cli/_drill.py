@@ -11,6 +11,7 @@ import typer
 from erasurehead.cli._grouping import refuse_others
 from erasurehead.cli._options import OutputOptions, option, shared, value_of
 from erasurehead.cli._screen import Screen
+from erasurehead.errors import InvalidArgument, check_count, invalid
 
 if TYPE_CHECKING:
     from erasurehead.drills._drill import DrillSettings
@@ -194,7 +195,6 @@ def _live(lives: int, faults: FaultOptions, subject: SubjectOptions, report: Rep
 
 def _peers(policy: str, faults: FaultOptions, subject: SubjectOptions, report: ReportOptions, screen: Screen) -> bool:
     from erasurehead.consensus._drill import PeerDrill
-    from erasurehead.errors import InvalidArgument
 
     taken = ("peers", "engine", "workers", "seconds", "seed", "delays", "out")
     refuse_others(taken, "must be left out with --peers", faults, subject, report)
@@ -217,7 +217,6 @@ def _peers(policy: str, faults: FaultOptions, subject: SubjectOptions, report: R
 
 def _settings(faults: FaultOptions, subject: SubjectOptions) -> DrillSettings:
     from erasurehead.drills._drill import SCHEME, DrillSettings
-    from erasurehead.errors import check_count
 
     check_count("--workers", subject.workers, 3 if subject.scheme is None else 1)  # three copies of each task
     given = {name: value for name, value in asdict(subject).items() if name != "peers"}
@@ -233,7 +232,6 @@ def _verdicts(findings: Judged) -> str:
 
 def _kinds(given: list[str] | None) -> tuple[Kind, ...]:
     from erasurehead.drills._schedule import KINDS
-    from erasurehead.errors import invalid
 
     if not given:
         return KINDS

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from erasurehead.errors import counted
+from erasurehead.reports._units import seconds_text
 
 if TYPE_CHECKING:
     from erasurehead.cli._screen import Screen
@@ -154,7 +155,6 @@ def workers_text(done: Run) -> str:
 
 def measured_text(done: Run) -> str:
     """Return the time spent on measuring the target, as text; empty if it was not measured, or on a virtual clock."""
-    from erasurehead.reports._units import seconds_text
 
     parts = [
         f"{len(group)} times {where} ({seconds_text(sum(one.seconds for one in group))})"

@@ -11,6 +11,8 @@ from collections.abc import Callable, Container
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Annotated, Any, get_type_hints
 
+from erasurehead.errors import UNSAID, InvalidArgument
+
 DECLARED = "typer"
 """Where the metadata of a field have what is declared of its option."""
 
@@ -65,7 +67,6 @@ def refuse_others(taken: Container[str], rule: str, *groups: Any) -> None:
     Raises:
         InvalidArgument: if so; the error names the option.
     """
-    from erasurehead.errors import UNSAID, InvalidArgument
 
     for group in groups:
         for field in fields(group):

@@ -13,8 +13,10 @@ from pydantic import BaseModel
 
 from erasurehead.cli._grouping import DECLARED
 from erasurehead.cli._ranks import stand_by
-from erasurehead.runs._config.keys import Key, keys
-from erasurehead.runs._config.sections import OF_FILES, Config
+from erasurehead.errors import InvalidArgument
+from erasurehead.runs import build_config
+from erasurehead.runs._config import Config, Key, keys, merged, overridden, read_tables
+from erasurehead.runs._config.sections import OF_FILES
 
 
 def option(
@@ -253,9 +255,6 @@ class RunOptions(FileOptions):
         Raises:
             InvalidArgument: if a value is not valid, or the run file is for training without a coordinator.
         """
-        from erasurehead.errors import InvalidArgument
-        from erasurehead.runs import build_config
-        from erasurehead.runs._config import merged, overridden, read_tables
 
         given = merged(self.tables(), {key: value for key, value in more.items() if value is not None})
         tables = {} if run_file is None else read_tables(run_file)

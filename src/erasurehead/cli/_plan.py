@@ -8,6 +8,7 @@ from erasurehead.cli._options import OutputOptions
 from erasurehead.cli._plan_options import FREE, USUAL, PlanOptions
 from erasurehead.cli._screen import Screen
 from erasurehead.cli._train import COMMON as TRAIN
+from erasurehead.errors import counted
 
 HELP = """
 Plan a run before it is made: which code, what redundancy, how long to wait.
@@ -58,7 +59,6 @@ def run(*, asked: PlanOptions, output: OutputOptions) -> None:
         check_schemes,
         goal_accuracy,
     )
-    from erasurehead.errors import counted
     from erasurehead.planning import plan
     from erasurehead.planning._settings import adaptive_settings, default_settings
 

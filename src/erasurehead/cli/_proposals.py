@@ -7,6 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from erasurehead.errors import ErasureHeadError
+from erasurehead.runs import build_config
+from erasurehead.runs._config import merged
+
 if TYPE_CHECKING:
     from erasurehead.datasets import Dataset
 
@@ -32,9 +36,7 @@ def proposed(command: str, words: Sequence[str], tables: Mapping[str, Any]) -> s
     place = Path(tables["data"]["source"])
     if place.is_dir() or place.stat().st_size > _LARGE:
         return shlex.join(["erasurehead", command, *words, "--categorical"])
-    from erasurehead.errors import ErasureHeadError
-    from erasurehead.runs import build_config
-    from erasurehead.runs._config import merged, parts
+    from erasurehead.runs._config import parts
 
     try:
         config = build_config(merged(dict(tables), {"data": {"categorical": True}}))

@@ -10,6 +10,7 @@ from typing import Any, cast
 import typer
 
 from erasurehead._internal.plain_text import visible
+from erasurehead._internal.signals import end_at_once
 
 _PLACES = (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"))
 """Environment variables for rank and number of ranks, of Open MPI, and of MPICH and its derivatives."""
@@ -27,7 +28,6 @@ def stand_by(*tables: Mapping[str, Any]) -> None:
     if engine != "mpi":
         _warn_of_many(engine or "processes")
     else:
-        from erasurehead._internal.signals import end_at_once
         from erasurehead.engines import serve_unless_coordinator
         from erasurehead.engines._mpi import Start
         from erasurehead.engines._mpi.rendezvous import check_place

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from erasurehead.cli._options import OutputOptions, argument, option
 from erasurehead.cli._screen import Screen
+from erasurehead.errors import check_count
 
 if TYPE_CHECKING:
     from erasurehead.training import Callback
@@ -70,7 +71,6 @@ def run(
     output: OutputOptions,
 ) -> None:
     """Reproduce a published paper."""
-    from erasurehead.errors import check_count
 
     if rows is not None:
         check_count("--rows", rows)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from erasurehead.cli._options import OutputOptions, argument
 from erasurehead.cli._screen import Screen
+from erasurehead.errors import counted
 
 HELP = """
 Add workers to a run in progress, or remove some.
@@ -26,7 +27,6 @@ def run(
     output: OutputOptions,
 ) -> None:
     """Add workers to a run in progress, or remove some."""
-    from erasurehead.errors import counted
     from erasurehead.runs._control import ask_for_workers
 
     screen = Screen(output)

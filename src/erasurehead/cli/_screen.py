@@ -15,6 +15,7 @@ from erasurehead._internal.plain_text import visible
 from erasurehead._internal.user_files import as_named
 from erasurehead.cli._options import OutputOptions
 from erasurehead.cli._streams import results
+from erasurehead.runs._jsonl import to_text
 
 if TYPE_CHECKING:
     from erasurehead.training import Callback
@@ -103,8 +104,6 @@ class Screen:
             *shown: the result as texts and tables, printed without --json.
         """
         if self._options.as_json:
-            from erasurehead.runs._jsonl import to_text
-
             self._write([to_text({**data, "warnings": self._warned})])
             return
         with results():

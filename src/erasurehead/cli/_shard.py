@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from erasurehead._internal.signals import terminable
 from erasurehead.cli._findings import spanned
 from erasurehead.cli._options import (
     FILE_KEYS,
@@ -16,6 +17,7 @@ from erasurehead.cli._options import (
     options_of,
 )
 from erasurehead.cli._screen import Screen
+from erasurehead.errors import counted, invalid
 from erasurehead.runs._config.sections import Config
 
 if TYPE_CHECKING:
@@ -77,9 +79,7 @@ def run(
     if check:
         _check(file, tasks, out, screen)
         return
-    from erasurehead._internal.signals import terminable
     from erasurehead.datasets import shard
-    from erasurehead.errors import invalid
     from erasurehead.problems._families import task_of
 
     if tasks is None or out is None:
@@ -95,7 +95,6 @@ def run(
 
 def _check(path: str, tasks: int | None, out: str | None, screen: Screen) -> None:
     from erasurehead.datasets._sharded import ShardFolder
-    from erasurehead.errors import invalid
 
     for name, value in (("--tasks", tasks), ("--out", out)):
         if value is not None:
@@ -128,7 +127,6 @@ def _facts(folder: ShardFolder) -> dict[str, Any]:
 
 
 def _described(folder: ShardFolder) -> str:
-    from erasurehead.errors import counted
 
     manifest = folder.manifest
     rows = spanned("row", [file.rows for file in manifest.tasks])

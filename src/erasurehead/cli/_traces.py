@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from erasurehead.cli._options import option
+from erasurehead.errors import DataError, invalid
+from erasurehead.runs._names import ARRIVALS
 
 if TYPE_CHECKING:
     from erasurehead.delays import Trace
@@ -46,8 +48,6 @@ class TraceOptions:
             DataError: if it is a folder without a trace, or the file cannot be read as a trace.
         """
         from erasurehead.delays._trace_files import read_trace
-        from erasurehead.errors import DataError
-        from erasurehead.runs._names import ARRIVALS
 
         path = Path(place).expanduser()
         if path.is_dir():
@@ -68,7 +68,6 @@ def pairs(name: str, texts: Sequence[str]) -> dict[str, str]:
     Raises:
         InvalidArgument: if a value is not written `KEY=VALUE`.
     """
-    from erasurehead.errors import invalid
 
     values: dict[str, str] = {}
     for text in texts:

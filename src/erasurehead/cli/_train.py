@@ -15,6 +15,9 @@ from erasurehead.cli._options import RunOptions, VerboseOptions, argument, optio
 from erasurehead.cli._ranks import stand_by
 from erasurehead.cli._screen import Screen
 from erasurehead.cli._streams import INTERRUPTED
+from erasurehead.errors import Diverged, ErasureHeadError, InvalidArgument, RecordsError, counted, invalid
+from erasurehead.reports._units import seconds_text
+from erasurehead.runs._names import CHECKPOINTS, CONFIG, has_steps
 
 if TYPE_CHECKING:
     from erasurehead.cli._stopwatch import Stopwatch
@@ -111,8 +114,6 @@ def run(
     """Train one model, and record the run in a folder."""
     began = time.perf_counter()
     from erasurehead.cli._stopwatch import Stopwatch
-    from erasurehead.errors import Diverged, ErasureHeadError, InvalidArgument, RecordsError
-    from erasurehead.runs._names import has_steps
 
     screen, goal = Screen(output), _goal(target)
     if resume is None:
@@ -171,7 +172,6 @@ def _begun(
 
 
 def _resumed(screen: Screen, folder: str, run_file: str | None, scheme: str | None, options: RunOptions) -> Experiment:
-    from erasurehead.errors import invalid
     from erasurehead.runs import Experiment, RunFolder
 
     if run_file is not None:
@@ -184,7 +184,6 @@ def _resumed(screen: Screen, folder: str, run_file: str | None, scheme: str | No
 
 def _way_on(experiment: Experiment) -> str:
     """Return a sentence on how to resume a run that ended early; empty if it cannot be resumed."""
-    from erasurehead.runs._names import CONFIG, has_steps
     from erasurehead.runs._resuming import can_be_resumed
 
     out = experiment.out
@@ -200,7 +199,6 @@ def _way_on(experiment: Experiment) -> str:
 
 def _checkpoints(experiment: Experiment) -> set[str]:
     """Return the names of the checkpoints of a run."""
-    from erasurehead.runs._names import CHECKPOINTS
 
     return (
         set() if experiment.out is None else {path.name for path in (experiment.out / CHECKPOINTS).glob("step-*.json")}
@@ -215,7 +213,6 @@ def introduce(screen: Screen, experiment: Experiment, tell: Callable[[str], None
         experiment: the experiment.
         tell: prints how it will be done: the problem, the optimizer, the number of workers and the delays.
     """
-    from erasurehead.errors import counted
     from erasurehead.runs._summaries import describe
 
     data, config = experiment.data, experiment.config
@@ -250,8 +247,6 @@ def introduce(screen: Screen, experiment: Experiment, tell: Callable[[str], None
 
 def _where(experiment: Experiment) -> str:
     """Return where the workers are, how many, and how late, as text."""
-    from erasurehead.errors import counted
-    from erasurehead.reports._units import seconds_text
 
     config, why = experiment.config, experiment.unshared
     if why is not None:
@@ -269,7 +264,6 @@ def _where(experiment: Experiment) -> str:
 def _crowded(experiment: Experiment) -> str:
     """Return a sentence on workers that wait for cores rather than for stragglers; empty if they do not."""
     from erasurehead._internal.resources import usable_cores
-    from erasurehead.errors import InvalidArgument, counted
     from erasurehead.schemes import parse_scheme
 
     run, cores = experiment.config.run, usable_cores()
@@ -302,8 +296,6 @@ def _intercept(experiment: Experiment) -> str:
 def _conclude(
     screen: Screen, experiment: Experiment, done: Run, goal: tuple[str, float] | None, stopwatch: Stopwatch
 ) -> None:
-    from erasurehead.errors import counted
-    from erasurehead.reports._units import seconds_text
 
     summary = done.summary
     for line in _machinery(experiment, done):
@@ -349,7 +341,6 @@ def _conclude(
 
 def _data_text(experiment: Experiment) -> str:
     """Return what a model was trained on, and what it predicts."""
-    from erasurehead.errors import counted
 
     data, target = experiment.data, experiment.data.encoding.target
     columns = counted("column", data.n_columns - bool(data.encoding.constant))
@@ -370,8 +361,6 @@ def _listed(metrics: Mapping[str, float | None]) -> str:
 
 def _machinery(experiment: Experiment, done: Run) -> list[str]:
     """Return how a run was done: steps, waiting, gradients, and the objective that they led to."""
-    from erasurehead.errors import counted
-    from erasurehead.reports._units import seconds_text
 
     line, summary = f"{done.scheme}: {counted('step', done.steps_taken)} in {seconds_text(done.seconds)}", done.summary
     if done.steps:

@@ -6,16 +6,16 @@ import sys
 from collections.abc import Mapping
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from typer import BadParameter, echo
 from typer.core import TyperCommand
 
-from erasurehead.cli._options import value_of
+from erasurehead.cli._options import tables_of, value_of
+from erasurehead.cli._proposals import proposed
+from erasurehead.errors import UNSAID, InvalidArgument, UndeclaredText
 from erasurehead.runs._config.keys import keys
-
-if TYPE_CHECKING:
-    from erasurehead.errors import InvalidArgument
+from erasurehead.runs._config.toml import located
 
 _WORDS: Mapping[str, str] = {
     "columns": "--column",
@@ -57,7 +57,6 @@ class Command(TyperCommand):
     """A command whose errors name options and values as the user typed them."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        from erasurehead.errors import InvalidArgument
 
         typed = [*args]
         ctx.meta[_TYPED] = typed
@@ -145,7 +144,6 @@ class Command(TyperCommand):
         return [one for _, one in sorted(shown, key=lambda pair: pair[0])]
 
     def invoke(self, ctx: Any) -> Any:
-        from erasurehead.errors import InvalidArgument, UndeclaredText
 
         try:
             _refuse_empty(ctx)
@@ -165,8 +163,6 @@ def at_a_terminal() -> bool:
 
 def _proposed(ctx: Any) -> str:
     """Return the whole command for a file with columns of texts; empty if there is none."""
-    from erasurehead.cli._options import tables_of
-    from erasurehead.cli._proposals import proposed
 
     tables = tables_of(ctx.params)
     source = (ctx.params.get("sources") or [None])[0]
@@ -210,7 +206,6 @@ def _as_given(parameter: Any, typed: list[str], ctx: Any) -> tuple[str, str | No
 
 def _refuse_empty(ctx: Any) -> None:
     """Raise if an empty text was given, which would otherwise silently be replaced by the default."""
-    from erasurehead.errors import InvalidArgument
 
     for parameter in ctx.command.params:
         given: Any = ctx.params.get(parameter.name)
@@ -273,7 +268,6 @@ def _typed(parameter: Any, ctx: Any) -> bool:
 
 def _as_typed(error: InvalidArgument, parameter: Any, ctx: Any) -> InvalidArgument:
     """Return an error that shows the typed text if its value was converted from that text, or is a part of it."""
-    from erasurehead.errors import UNSAID
 
     value = ctx.params.get(parameter.name)
     given = ",".join(cast("list[str]", value)) if isinstance(value, list | tuple) else value
@@ -289,7 +283,6 @@ def _as_typed(error: InvalidArgument, parameter: Any, ctx: Any) -> InvalidArgume
 
 def _in_file(error: InvalidArgument, key: str, ctx: Any) -> InvalidArgument:
     """Return an error with the line of its key in the run file, if the key is from one."""
-    from erasurehead.runs._config.toml import located
 
     file = _file(ctx)
     return error if file is None else located(error, key, file)
