@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeAlias, final
 
 from erasurehead._internal.arrays import Tree
 from erasurehead._internal.late_work import rounds_kept
+from erasurehead._internal.resumable import Resumable, as_present, from_plain, to_plain
 from erasurehead.drills._interceptor import Interceptor
 from erasurehead.drills._lying_program import NOTE, Corrupted
 from erasurehead.drills._pending import PendingOrders
@@ -49,6 +50,7 @@ class FaultyEngine(EngineAround):
     """
 
     name: ClassVar[str] = "faulty"
+    _checkpointed = ("_interceptor", "_pending", "_position", "_origin", "_round", "_present", "_active")
 
     def __init__(
         self,
@@ -132,34 +134,25 @@ class FaultyEngine(EngineAround):
                 return handled
 
     def release(self, arrived: Arrived) -> None:
-        if not self._interceptor.release(arrived):
-            self.engine.release(arrived)
+        self._interceptor.leases.end(arrived)
+        self.engine.release(arrived)
 
     def state(self) -> Tree | None:
         inner = self.engine.state()
         if inner is None:
             return None
-        return {
-            "engine": inner,
-            "interceptor": self._interceptor.state(),
-            "position": self._position,
-            "origin": self._origin,
-            "round": self._round,
-            "pending": self._pending.state(),
-            "present": sorted(self._present),
-            "active": {str(worker): sorted(numbers) for worker, numbers in self._active.items()},
-        }
+        own = {name: to_plain(getattr(self, name)) for name in self._checkpointed}
+        return {**own, "engine": inner}
 
     def restore(self, state: Tree, programs: Mapping[int, Program]) -> None:
         saved: Mapping[str, Any] = state  # pyright: ignore[reportAssignmentType]  # what `state` returned
         super().restore(saved["engine"], programs)
-        self._interceptor.restore(saved["interceptor"])
-        self._position, self._round = int(saved["position"]), int(saved["round"])
-        self._origin = None if saved["origin"] is None else float(saved["origin"])
-        self._present = set(saved["present"])
-        self._pending.restore(saved["pending"])
-        self._active.clear()
-        self._active.update({int(worker): set(numbers) for worker, numbers in saved["active"].items()})
+        for name in self._checkpointed:
+            present = getattr(self, name)
+            if isinstance(present, Resumable):
+                present.restore(saved[name])
+            else:
+                setattr(self, name, as_present(name, from_plain(saved[name]), present))
         self._log("restored", self.time)
 
     # --- faults -----------------------------------------------------------------------------------------------------

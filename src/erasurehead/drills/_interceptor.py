@@ -3,55 +3,60 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any, final
+from dataclasses import dataclass, replace
+from typing import final
 
-from erasurehead._internal.arrays import Array, Tree
+from erasurehead._internal.arrays import Array
 from erasurehead._internal.resumable import Resumable
 from erasurehead.engines import Arrived, Failed, MessageSpec, Order
-from erasurehead.engines._base import Lease, MessageLost
-from erasurehead.errors import EngineError
+from erasurehead.engines._base import MessageLost
+from erasurehead.engines._leases import BufferLease, OpenLeases
 
 
-@final
-class CopiedVector(Lease):
-    """A copy of a message's vector, which outlives that of the engine."""
+@dataclass(frozen=True, eq=False)
+class HeldMessage:
+    """A message with a copy of its vector, which outlives that of the engine; fields as those of `Arrived`.
 
-    def __init__(self, vector: Array | None, reason: str = "") -> None:
-        self._vector, self._reason = vector, reason
+    Attributes:
+        vector: the copy; None if it could not be had.
+        reason: why not.
+    """
+
+    worker: int
+    spec: MessageSpec
+    order_round: int
+    step: int
+    started: float
+    worked: float | None
+    vector: Array | None = None
+    reason: str = ""
 
     @classmethod
-    def of(cls, arrived: Arrived) -> CopiedVector:
-        """Copy a message's vector, or keep the reason why it cannot be read."""
+    def of(cls, event: Arrived) -> HeldMessage:
+        """Return a message as it is held."""
+        held = cls(event.worker, event.spec, event.order_round, event.step, event.started, event.worked)
         try:
-            return cls(arrived.read().copy())
+            return replace(held, vector=event.read().copy())
         except MessageLost as lost:
-            return cls(None, str(lost))
+            return replace(held, reason=str(lost))
 
-    def read(self) -> Array:
-        """Return the vector.
+    def arriving(self, now: float) -> Arrived:
+        """Return the message as it arrives now."""
+        read, lease = self._lost, None
+        if self.vector is not None:
+            lease = BufferLease(self.vector)
+            read = lease.read
+        return Arrived(self.worker, self.spec, self.order_round, self.step, self.started, now, read, lease, self.worked)
 
-        Raises:
-            MessageLost: if it could not be had to begin with.
-            EngineError: after `end`.
-        """
-        if self._reason:
-            raise MessageLost(self._reason)
-        if self._vector is None:
-            raise EngineError("the vector of this message was released; read it before the next order is submitted.")
-        return self._vector
-
-    def end(self) -> None:
-        """Give the vector back."""
-        self._vector = None
+    def _lost(self) -> Array:
+        raise MessageLost(self.reason)
 
 
 @dataclass
 class HeldEvent:
     """An event that is delivered later, at a time in the engine's seconds."""
 
-    event: Arrived | Failed
+    event: HeldMessage | Failed
     due: float
 
 
@@ -63,11 +68,15 @@ class Interceptor(Resumable):
     delivered, and it is dropped when it is older than late work may be.
 
     Arguments:
-        max_age: largest number of rounds that late work may be old, at least 0. Vectors that outlive their round are
-            copied.
+        max_age: largest number of rounds that late work may be old, at least 0.
+
+    Attributes:
+        leases: of the held messages that have been delivered in this round.
     """
 
-    checkpointed = ("disconnected", "slow")
+    # Held orders are superseded by newer ones.
+    checkpointed = ("disconnected", "slow", "_held")
+    records = (HeldEvent, HeldMessage, MessageSpec, Failed)
 
     def __init__(self, max_age: float) -> None:
         self.max_age = max_age
@@ -75,7 +84,7 @@ class Interceptor(Resumable):
         self.slow: dict[int, float] = {}
         self._held: dict[int, list[HeldEvent]] = {}
         self._orders: dict[int, Order] = {}
-        self._leases: list[CopiedVector] = []
+        self.leases = OpenLeases()
 
     def is_blocked(self, worker: int) -> bool:
         """Return whether orders to a worker are held."""
@@ -97,10 +106,8 @@ class Interceptor(Resumable):
             due = waiting[-1].due
         else:
             return True
-        if self.max_age and isinstance(event, Arrived):
-            copy = CopiedVector.of(event)
-            event = replace(event, read=copy.read, lease=copy)
-        self._held.setdefault(worker, []).append(HeldEvent(event, due))
+        held = HeldMessage.of(event) if isinstance(event, Arrived) else event
+        self._held.setdefault(worker, []).append(HeldEvent(held, due))
         return False
 
     def next_due(self) -> float:
@@ -112,12 +119,14 @@ class Interceptor(Resumable):
         due, worker = min(((queue[0].due, worker) for worker, queue in self._held.items()), default=(math.inf, -1))
         if due > now:
             return None
-        entry = self._held[worker].pop(0)
+        event = self._held[worker].pop(0).event
         if not self._held[worker]:
             del self._held[worker]
-        if isinstance(entry.event, Arrived) and isinstance(entry.event.lease, CopiedVector):
-            self._leases.append(entry.event.lease)
-        return replace(entry.event, time=now)
+        if isinstance(event, Failed):
+            return replace(event, time=now)
+        arrived = event.arriving(now)
+        self.leases.hand_out(arrived)
+        return arrived
 
     def pop_reachable_orders(self) -> list[tuple[int, Order]]:
         """Remove and return the held orders to workers that can be reached now, each with its worker."""
@@ -143,61 +152,8 @@ class Interceptor(Resumable):
         Arguments:
             number: number of the new round.
         """
-        for copy in self._leases:
-            copy.end()
-        self._leases.clear()
+        self.leases.end_all()
         self._orders.clear()
         for worker, queue in list(self._held.items()):
             if number - max(entry.event.order_round for entry in queue) > self.max_age:
                 del self._held[worker]
-
-    def release(self, arrived: Arrived) -> bool:
-        """Release a vector that was copied here; return whether it was."""
-        if not isinstance(arrived.lease, CopiedVector):
-            return False
-        arrived.lease.end()
-        return True
-
-    def state(self) -> dict[str, Tree]:
-        """Return everything that `restore` needs between two rounds; held orders are superseded by newer ones."""
-        queues = [[worker, [_to_tree(entry) for entry in queue]] for worker, queue in self._held.items()]
-        return {**super().state(), "held": queues if self.max_age else []}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        super().restore(state)
-        self._held = {int(worker): [_from_tree(event) for event in queue] for worker, queue in state["held"]}
-
-
-def _to_tree(entry: HeldEvent) -> Tree:
-    event = entry.event
-    due = entry.due if math.isfinite(entry.due) else None
-    if isinstance(event, Failed):
-        return {"due": due, "failed": asdict(event)}
-    plain: dict[str, Tree] = {
-        name: getattr(event, name) for name in ("worker", "order_round", "step", "started", "worked")
-    }
-    try:
-        vector: Tree = event.read()
-        reason = ""
-    except MessageLost as lost:
-        vector, reason = None, str(lost)
-    return {"due": due, "time": event.time, **plain, "spec": asdict(event.spec), "vector": vector, "why": reason}
-
-
-def _from_tree(tree: Mapping[str, Any]) -> HeldEvent:
-    due = math.inf if tree["due"] is None else float(tree["due"])
-    if "failed" in tree:
-        return HeldEvent(Failed(**tree["failed"]), due)
-    copy = CopiedVector(tree["vector"], str(tree["why"]))
-    arrived = Arrived(
-        int(tree["worker"]),
-        MessageSpec(**tree["spec"]),
-        int(tree["order_round"]),
-        int(tree["step"]),
-        float(tree["started"]),
-        float(tree["time"]),
-        copy.read,
-        copy,
-        tree["worked"],
-    )
-    return HeldEvent(arrived, due)
