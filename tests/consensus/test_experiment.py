@@ -15,7 +15,7 @@ import pytest
 from erasurehead.consensus import ConsensusCallback, _recorder as recorder
 from erasurehead.consensus._experiment import ConsensusExperiment
 from erasurehead.consensus._plans import ConsensusPlan
-from erasurehead.consensus._recorder import PeerRecorder
+from erasurehead.consensus._recorder import PeerRecording
 from erasurehead.consensus._result import ConsensusRun
 from erasurehead.consensus._rows import MeanRow, PeerRow, ViewChangeRow
 from erasurehead.datasets._published.images import load_images
@@ -500,13 +500,13 @@ def test_a_link_that_comes_while_peers_train_costs_the_pictures_alone(
     pytest.importorskip("matplotlib")
     out, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
     elsewhere.mkdir()
-    end = PeerRecorder.end
+    finish = PeerRecording.finish
 
-    def ended(recording: PeerRecorder, *more: Any) -> None:
-        end(recording, *more)
+    def finished(recording: PeerRecording, *more: Any) -> None:
+        finish(recording, *more)
         (out / "figures").symlink_to(elsewhere)
 
-    monkeypatch.setattr(PeerRecorder, "end", ended)
+    monkeypatch.setattr(PeerRecording, "finish", finished)
     done = typed(*QUICK, "--data", rows, "--out", out)
     assert done.code == 0
     assert f"No pictures: {out / 'figures'} cannot be written: it is a link" in done.err

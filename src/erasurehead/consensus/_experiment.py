@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
@@ -13,14 +13,14 @@ from typing import Any, Self
 import numpy as np
 
 from erasurehead._internal.resources import check_memory
-from erasurehead._internal.signals import noted, stopped_by, uninterrupted
+from erasurehead._internal.signals import noted, uninterrupted
 from erasurehead._internal.state_json import going_on
 from erasurehead.consensus._config import ConsensusConfig, ConsensusSection
 from erasurehead.consensus._graphs import parse_graph
 from erasurehead.consensus._injected_faults import from_schedule
 from erasurehead.consensus._models import build_problem, with_model_defaults
 from erasurehead.consensus._plans import ConsensusPlan, ConsensusTerms, plan
-from erasurehead.consensus._recorder import PeerRecorder
+from erasurehead.consensus._recorder import PeerRecording
 from erasurehead.consensus._result import ConsensusRun
 from erasurehead.consensus._shares import parse_split
 from erasurehead.consensus._training import run_plan
@@ -30,18 +30,15 @@ from erasurehead.datasets._published import images as _images
 from erasurehead.datasets._sharded import is_sharded
 from erasurehead.drills._schedule import read_schedule
 from erasurehead.engines._base import NoRoom
-from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument, NoFile, counted, invalid
-from erasurehead.runs import RunFolder
+from erasurehead.errors import DataError, InvalidArgument, NoFile, counted, invalid
 from erasurehead.runs._checkpoints.store import CheckpointStore
 from erasurehead.runs._config import parts
 from erasurehead.runs._config.checking import build, merged
-from erasurehead.runs._config.toml import locating, read_tables, to_toml
+from erasurehead.runs._config.toml import locating, read_tables
 from erasurehead.runs._fingerprints import MEANING, check_same, of_data, of_encoding, of_value
-from erasurehead.runs._names import CONFIG, ENCODING, RUNS, SUMMARY, check_free, next_free, remove_run
+from erasurehead.runs._names import RUNS, SUMMARY, check_free, next_free
 from erasurehead.runs._penalty_search import PenaltySearch, settled_penalty
 from erasurehead.runs._resuming import check_unchanged, opened_to_go_on
-from erasurehead.runs._summaries import describe
-from erasurehead.training import Notice
 
 _DEFAULT_ROWS = 10_000
 """Default number of training rows that are read from a data set of images."""
@@ -202,54 +199,27 @@ class ConsensusExperiment:
         Returns:
             The run; `stopped` says why it ended early.
         """
-        with np.errstate(over="ignore", invalid="ignore"), noted() as reason:
-            return self._run(callbacks, reason)
-
-    def _run(self, callbacks: Sequence[ConsensusCallback], reason: Callable[[], str]) -> ConsensusRun:
         section = self.config.run
-        new_folders = [place for place in (self.out, *self.out.absolute().parents) if not place.exists()]
-        if self.resuming:
-            folder = RunFolder.open(self.out, section.access)
-        else:
-            folder = RunFolder.create(self.out, section.overwrite, section.access)
-        if not folder.has(ENCODING):
-            folder.write(ENCODING, self.data.encoding.to_json())
-        tables = self.config.model_dump(exclude_none=True, exclude={"run": {"out", "overwrite"}})
-        facts = self.facts()
-        summary = {"engine": section.engine, "data": {**describe(self.data), "fingerprint": facts["data"]}}
-
-        def notify(notice: Notice) -> None:
-            for callback in callbacks:
-                callback.on_notice(notice)
-
         with going_on(self.resuming):
-            recorder = PeerRecorder(
-                folder, facts, self.config.checkpoints, self.resuming, section.model_of, summary, notify
+            recording = PeerRecording(self.out, self.config, self.data, self.facts(), self.resuming, callbacks)
+        with np.errstate(over="ignore", invalid="ignore"), noted() as reason:
+            options = TrainingOptions(
+                steps=section.steps,
+                evaluate_every=section.evaluate_every,
+                records=False,
+                callbacks=recording.callbacks,
+                resume=recording.state,
+                stop=reason,
             )
-        options = TrainingOptions(
-            steps=section.steps,
-            evaluate_every=section.evaluate_every,
-            records=False,
-            callbacks=[recorder, *callbacks],
-            resume=recorder.state,
-            stop=reason,
-        )
-        try:
-            folder.write(CONFIG, to_toml(tables))
-            with going_on(self.resuming), peers_as_workers():
-                run = run_plan(self.plan, options, section.engine)
-        except BaseException as error:
-            with contextlib.suppress(OSError):  # a full disk may have ended the run
-                if isinstance(error, KeyboardInterrupt):
-                    recorder.end(None, "interrupted", stopped_by(error))
-                else:
-                    recorder.end(None, "failed", str(error))
-            if isinstance(error, ErasureHeadError) and not self.resuming and not recorder.has_steps:
-                remove_run(self.out, new_folders)
-            raise
-        with uninterrupted(), going_on(self.resuming):
-            recorder.end(run, run.status, run.stopped)
-        return run
+            try:
+                with going_on(self.resuming), peers_as_workers():
+                    run = run_plan(self.plan, options, section.engine)
+            except BaseException as error:
+                recording.cut_off(error)
+                raise
+            with uninterrupted(), going_on(self.resuming):
+                recording.finish(run, section.model_of)
+            return run
 
 
 @contextlib.contextmanager

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from erasurehead.consensus._contract import MixedStep
 
 
+class _Row:
+    def as_dict(self) -> dict[str, Any]:
+        """Return the row as plain data, ready for JSON."""
+        return vars(self)
+
+
 @dataclass(frozen=True)
-class PeerRow:
+class PeerRow(_Row):
     """One step of one peer.
 
     Attributes:
@@ -59,7 +66,7 @@ class PeerRow:
 
 
 @dataclass(frozen=True)
-class MeanRow:
+class MeanRow(_Row):
     """An evaluation of the mean of the peers' models.
 
     Attributes:
@@ -80,7 +87,7 @@ class MeanRow:
 
 
 @dataclass(frozen=True)
-class ViewChangeRow:
+class ViewChangeRow(_Row):
     """A new view of the network: peers have left or rejoined, or a network partition has begun or healed.
 
     Attributes:

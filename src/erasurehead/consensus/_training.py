@@ -143,12 +143,13 @@ class _VirtualRun:
             last = not going or clock.total >= options.steps * n_peers
             if options.target is not None and row.objective <= options.target:
                 last = True
-            for callback in options.callbacks:
-                callback.on_state(clock.total // n_peers, self._state, self._models())
-            if last or run.stopped:
-                break
-            if reason := options.stop():
+            self._tell_state()
+            if not (last or run.stopped) and (reason := options.stop()):
                 run.status, run.stopped = "interrupted", reason
+            if run.stopped:
+                self._tell_state()
+            if last:
+                break
         run.models, run.present = self._models(), self._present()
         run.steps, run.seconds = clock.total, clock.time
         run.messages, run.vectors, run.gradient_seconds = clock.messages, clock.vectors, clock.gradient_seconds
@@ -156,6 +157,10 @@ class _VirtualRun:
         if options.keep_state:
             run.state = self._state()
         return run
+
+    def _tell_state(self) -> None:
+        for callback in self.options.callbacks:
+            callback.on_state(self.clock.total // self.plan.graph.n_peers, self._state)
 
     def _models(self) -> Array:
         return np.array([peer.model for peer in self.clock.peers])

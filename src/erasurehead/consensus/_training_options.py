@@ -8,15 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from erasurehead._internal.arrays import Array
 from erasurehead.consensus._plans import ConsensusPlan
 from erasurehead.consensus._rows import MeanRow, PeerRow, ViewChangeRow
 from erasurehead.errors import check_count, invalid, real
-from erasurehead.training import Notice
+from erasurehead.training import Callback
 
 
-class ConsensusCallback:
-    """Hooks that are called during a run without a coordinator; all are empty by default."""
+class ConsensusCallback(Callback):
+    """Hooks that are called during a run without a coordinator; all are empty by default.
+
+    Of those of runs with a coordinator, `on_notice` is called here, too; and on the virtual clock `on_state`, after
+    each evaluation, with the number of steps per peer so far, and a state as `train(resume=...)` takes it.
+    """
 
     def on_begin(self, plan: ConsensusPlan, steps: int) -> None:
         """Called before training begins.
@@ -34,18 +37,6 @@ class ConsensusCallback:
 
     def on_view_change(self, row: ViewChangeRow) -> None:
         """Called when peers have left or rejoined, or a network partition has begun or healed."""
-
-    def on_notice(self, notice: Notice) -> None:
-        """Called when something happened that the user should know."""
-
-    def on_state(self, step: int, state: Callable[[], dict[str, Any]], models: Array) -> None:
-        """Called after each evaluation on the virtual clock, when the state of the run can be saved.
-
-        Arguments:
-            step: number of steps per peer so far.
-            state: returns the state of the run, as `train(resume=...)` takes it.
-            models: models of all peers, shape (n_peers, n_parameters).
-        """
 
 
 @final

@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.atomic_files import unwritable
@@ -16,8 +16,8 @@ from erasurehead.runs._checkpoints.store import Checkpoint, CheckpointStore
 from erasurehead.runs._folder import RunFolder
 from erasurehead.runs._jsonl import JsonlWriter, to_line
 from erasurehead.runs._locks import FolderLock
-from erasurehead.runs._names import ARRIVALS, EVALUATIONS, LOCK, ROWS, STEPS, WAITING, check_tame
-from erasurehead.runs._resuming import lost_rows, resumption
+from erasurehead.runs._names import ARRIVALS, EVALUATIONS, LOCK, STEPS, WAITING, check_tame, has_steps
+from erasurehead.runs._resuming import can_be_resumed, lost_rows, resumption
 from erasurehead.runs._rows import RowsInFolder
 from erasurehead.runs._summaries import figures, versions
 from erasurehead.schemes import Scheme
@@ -49,6 +49,8 @@ class Recorder(Callback):
     """
 
     wait_every: float = 1.0
+    kinds: ClassVar[Mapping[str, type[Any]]] = {ARRIVALS: ArrivalRow, STEPS: StepRow}
+    """Of the rows in each file, in this order, so that every step on disk has its arrivals on disk."""
 
     def __init__(
         self,
@@ -69,10 +71,7 @@ class Recorder(Callback):
         self._files: dict[str, JsonlWriter] = {}
         self._lock: FolderLock | None = None
         self._lost = False
-        self._steps = RowsInFolder(StepRow, folder.path / STEPS)
-        self._arrivals = RowsInFolder(ArrivalRow, folder.path / ARRIVALS)
-        # in this order, so that every step on disk has its arrivals on disk
-        self._rows: Mapping[str, RowsInFolder[Any]] = {ARRIVALS: self._arrivals, STEPS: self._steps}
+        self._rows = {name: RowsInFolder(kind, folder.path / name) for name, kind in self.kinds.items()}
         self.lost_rows: Mapping[str, int] = {}
         self.changes = 0
         self.x: Array | None = None
@@ -91,7 +90,7 @@ class Recorder(Callback):
         *,
         required: bool = True,
         notify: Callable[[Notice], None] = lambda notice: None,
-    ) -> Recorder:
+    ) -> Self:
         """Return the recorder of a run that is resumed from its newest checkpoint, in the same folder.
 
         Records after the checkpoint are cut off when training begins. The folder is locked from now on:
@@ -112,10 +111,10 @@ class Recorder(Callback):
         try:
             store = CheckpointStore(folder.path, access=folder.access)
             checkpoint = store.load()
-            for name in ROWS:
+            for name in cls.kinds:
                 if name not in checkpoint.records:
                     raise DataError(f"The newest checkpoint in {str(folder.path)!r} has no record of {name}.")
-            recorder.resumption = resumption(folder, checkpoint)
+            recorder._go_on(checkpoint)
         except BaseException:
             recorder._release_lock()
             raise
@@ -124,13 +123,26 @@ class Recorder(Callback):
         recorder.resumed = [*map(int, checkpoint.facts.get("resumed", ())), checkpoint.step]
         return recorder
 
+    def _go_on(self, checkpoint: Checkpoint) -> None:
+        self.resumption = resumption(self.folder, checkpoint)
+
     @property
     def sizes(self) -> Mapping[str, int] | None:
         """Bytes written to each file of rows; None if they could not be written."""
         return None if self._lost else {name: file.size for name, file in self._files.items()}
 
+    @property
+    def has_steps(self) -> bool:
+        """Whether the folder holds steps of the run."""
+        return has_steps(self.folder.path)
+
+    @property
+    def can_be_resumed(self) -> bool:
+        """Whether the run can be continued from a checkpoint."""
+        return can_be_resumed(self.folder.path)
+
     def kept_rows(self) -> tuple[Sequence[StepRow], Sequence[ArrivalRow]]:
-        return self._steps, self._arrivals
+        return self._rows[STEPS], self._rows[ARRIVALS]
 
     def on_setup(self, scheme: Scheme, steps: int) -> None:
         self._summary |= {
@@ -141,6 +153,9 @@ class Recorder(Callback):
             "steps_planned": steps,
             "resumed": self.resumed,
         }
+        self._begin()
+
+    def _begin(self) -> None:
         self._try(self._open)
         self._try(lambda: self.folder.write_summary(self._summary))
 
@@ -149,7 +164,7 @@ class Recorder(Callback):
             self._take_lock()
         if self.store is not None:
             self.store.tidy()
-        self.folder.rows_may_change()
+        self.folder.rows_may_change(self.kinds)
         before = self.checkpoint
         for name, rows in self._rows.items():
             size, noticed = before.records[name] if before else 0, partial(self._changed, name)
@@ -170,10 +185,13 @@ class Recorder(Callback):
         self._try(lambda: self.folder.write_summary(self._summary))
 
     def on_arrival(self, row: ArrivalRow) -> None:
+        self._add(ARRIVALS, row)
+
+    def _add(self, name: str, row: Any) -> None:
         if self._lost:
-            self._arrivals.more.append(row)
+            self._rows[name].more.append(row)
         else:
-            self._files[ARRIVALS].add(row.as_dict())
+            self._files[name].add(row.as_dict())
 
     def on_wait(self, step: int, missing: Sequence[int], elapsed: float) -> None:
         if self._lost:
@@ -184,11 +202,8 @@ class Recorder(Callback):
 
     def on_step_end(self, row: StepRow, x: Array) -> None:
         self.x = x
-        if self._lost:
-            self._steps.more.append(row)
-        else:
-            self._files[STEPS].add(row.as_dict())
-            self._try(self._flush)
+        self._add(STEPS, row)
+        self._try(self._flush)
 
     def on_last_step(self, step: int) -> None:
         self._try(self._flush)  # the last checkpoint includes late messages of a step that the time limit broke off
@@ -202,6 +217,18 @@ class Recorder(Callback):
         self.x = run.x
         self._summary |= {"engine": run.engine} | figures(run)
         self._end(run.status, run.stopped, lambda: self.folder.write(EVALUATIONS, "".join(lines)))
+
+    def finish(self, x: Array, figures: Mapping[str, Any], status: Status, reason: str) -> None:
+        """As `end`, of a run that has come to its end.
+
+        Arguments:
+            x: its model.
+            figures: for the summary.
+            status, reason: as for `end`.
+        """
+        self.x = x
+        self._summary |= figures
+        self._end(status, reason)
 
     def end(self, status: Status, reason: str) -> None:
         """Save the last model and the summary, and close the files. Later calls change nothing.
@@ -227,7 +254,7 @@ class Recorder(Callback):
         acts: list[Callable[[], None]] = [file.flush for file in files if not file.closed]
         acts += [first, *(file.close for file in files)]
         if files:
-            acts.append(self.folder.rows_are_final)
+            acts.append(partial(self.folder.rows_are_final, self.kinds))
         if self.x is not None:
             acts.append(partial(self._write_model, self.x))
         failure = _first_failure(acts)

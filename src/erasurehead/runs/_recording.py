@@ -7,23 +7,33 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 from erasurehead._internal.signals import stopped_by, uninterrupted
 from erasurehead.datasets import Dataset
 from erasurehead.datasets._sharded import ShardFolder
 from erasurehead.errors import ErasureHeadError, InvalidArgument, RecordsError
 from erasurehead.runs._checkpoints.checkpointer import Checkpointer
-from erasurehead.runs._config.sections import Config
+from erasurehead.runs._config.sections import CheckpointsSection
 from erasurehead.runs._config.toml import to_toml
 from erasurehead.runs._control import Control
 from erasurehead.runs._folder import RunFolder
-from erasurehead.runs._names import CONFIG, ENCODING, SUMMARY, has_steps, next_free, remove_run
+from erasurehead.runs._names import CONFIG, ENCODING, SUMMARY, next_free, remove_run
 from erasurehead.runs._recorder import Recorder
-from erasurehead.runs._resuming import can_be_resumed
 from erasurehead.runs._summaries import describe
 from erasurehead.schemes import Scheme
 from erasurehead.training import Callback, Notice, Resumption, Run
+
+
+class Recorded(Protocol):
+    """What is asked of the configuration of a run that is recorded."""
+
+    run: Any
+    checkpoints: CheckpointsSection
+
+    def model_dump(self, *, exclude: Any) -> dict[str, Any]:
+        """Return its tables."""
+        ...
 
 
 class Recording(Callback):
@@ -49,10 +59,13 @@ class Recording(Callback):
         DataError: if there is no usable checkpoint.
     """
 
+    recorders: ClassVar[tuple[type[Recorder], type[Checkpointer]]] = Recorder, Checkpointer
+    """Those who write rows and checkpoints."""
+
     def __init__(
         self,
         out: Path,
-        config: Config,
+        config: Recorded,
         data: Dataset | ShardFolder,
         facts: Mapping[str, Any],
         resuming: bool = False,
@@ -65,7 +78,7 @@ class Recording(Callback):
         with uninterrupted():
             self._recorder = self._recorder_for(resuming)
         section = config.checkpoints
-        self._checkpointer = Checkpointer(
+        self._checkpointer = self.recorders[1](
             self._recorder,
             section.every_steps,
             section.every_seconds,
@@ -74,7 +87,7 @@ class Recording(Callback):
             keep_finished=section.keep_finished,
             facts=facts,
         )
-        self.callbacks: list[Callback] = [self, self._recorder, *callbacks, self._checkpointer]
+        self.callbacks: list[Any] = [self, self._recorder, *callbacks, self._checkpointer]
 
     @property
     def resumption(self) -> Resumption | None:
@@ -82,6 +95,9 @@ class Recording(Callback):
         return self._recorder.resumption
 
     def on_setup(self, scheme: Scheme, steps: int) -> None:
+        self._make_folder()
+
+    def _make_folder(self) -> None:
         section, folder = self._config.run, self._recorder.folder
         with uninterrupted():  # once the folder exists, the run can be continued
             if self._new:
@@ -115,7 +131,7 @@ class Recording(Callback):
             else:
                 self._recorder.end("failed", str(error) or type(error).__name__)
         self._checkpointer.close()
-        if self._new and isinstance(error, ErasureHeadError) and not has_steps(self._out):
+        if self._new and isinstance(error, ErasureHeadError) and not self._recorder.has_steps:
             remove_run(self._out, self._made)
             return
         if isinstance(error, RecordsError):
@@ -123,7 +139,7 @@ class Recording(Callback):
             if self._recorder.summary.get("steps") == self._config.run.steps:
                 self._rescue_model()
             step, good = self._checkpointer.store.step, "There is no checkpoint."
-            if step is not None and can_be_resumed(self._out):
+            if step is not None and self._recorder.can_be_resumed:
                 good = f"The last good checkpoint is that of step {step}."
             elif step is not None:
                 good = "No checkpoint can be used, as the rows that belong to it are not there."
@@ -146,11 +162,11 @@ class Recording(Callback):
 
     def _recorder_for(self, resuming: bool) -> Recorder:
         section, summary = self._config.run, self._summary
-        required, notify = section.records == "required", self._notify
+        required, notify = getattr(section, "records", "required") == "required", self._notify
         if not resuming:
-            return Recorder(RunFolder(self._out, section.access), summary, required=required, notify=notify)
+            return self.recorders[0](RunFolder(self._out, section.access), summary, required=required, notify=notify)
         folder = RunFolder.open(self._out, section.access)
-        recorder = Recorder.reopen(folder, summary, required=required, notify=notify)
+        recorder = self.recorders[0].reopen(folder, summary, required=required, notify=notify)
         for reason in recorder.checkpoint.passed_over if recorder.checkpoint else ():
             text = f"the run continues from an older checkpoint: {reason}"
             notify(Notice("older_checkpoint", data={"reason": reason}, text=text))

@@ -8,9 +8,8 @@ from typing import Generic, TypeVar, cast, overload
 
 from erasurehead.runs._jsonl import JsonlWriter, LinesOnDisk, object_in
 from erasurehead.runs._typed import row_maker
-from erasurehead.training import ArrivalRow, StepRow
 
-_Row = TypeVar("_Row", StepRow, ArrivalRow)
+_Row = TypeVar("_Row")
 
 _KEPT = 1_000
 """Most rows that stay in memory once all of them were read."""

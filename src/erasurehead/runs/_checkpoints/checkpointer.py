@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from erasurehead._internal.arrays import Tree
@@ -93,8 +94,11 @@ class Checkpointer(Callback):
         self._off = False
 
     def on_setup(self, scheme: Scheme, steps: int) -> None:
+        self._begin(steps, code=of_code(scheme.code))
+
+    def _begin(self, steps: int, **more: Any) -> None:
         self._steps = steps
-        now = self.facts | {"code": of_code(scheme.code)}
+        now = self.facts | more
         if self.recorder.checkpoint is not None:
             check_same(self.recorder.checkpoint.facts, now)
         self.facts = now | {"resumed": list(self.recorder.resumed)}
@@ -128,15 +132,25 @@ class Checkpointer(Callback):
             self._background.wait(step - self.behind)
 
     def on_end(self, run: Run) -> None:
-        if run.stopped:
+        self.finish(bool(run.stopped), partial(without_models, evaluations=run.evaluations))
+
+    def finish(
+        self, early: bool, kept: Callable[[Mapping[str, Tree]], Mapping[str, Tree]] = lambda state: state
+    ) -> None:
+        """Write the last checkpoint, or remove all of them, and end the thread.
+
+        Arguments:
+            early: whether the run has ended early.
+            kept: returns what is kept of the state of a finished run.
+        """
+        if early:
             self.close()
             return
         taken = self._last_taken()
         try:
             self._background.close()
             if self.keep_finished and taken is not None and taken.step == self._steps and not self._off:
-                state = without_models(taken.state, run.evaluations)
-                self._save(replace(taken, state=state), alone=True)
+                self._save(replace(taken, state=kept(taken.state)), alone=True)
             else:
                 self.store.clear()
         except OSError as error:  # the run is finished nevertheless
@@ -160,7 +174,8 @@ class Checkpointer(Callback):
             self.recorder.unrecorded(error, "So the last checkpoint is missing.")
 
     def _due(self, step: int, now: float) -> bool:
-        by_steps = self.every_steps > 0 and step % self.every_steps == 0
+        before = self._told if self._told >= 0 else step - 1  # peers take many steps between two states
+        by_steps = self.every_steps > 0 and step // self.every_steps > before // self.every_steps
         return by_steps or (self.every_seconds > 0 and now - self._last >= self.every_seconds)
 
     def _last_taken(self) -> _Taken | None:

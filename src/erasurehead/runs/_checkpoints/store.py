@@ -88,15 +88,18 @@ class CheckpointStore:
 
         Raises:
             RecordsError: if something cannot be written; earlier checkpoints remain as they were.
-            Shorter: if a file of rows has become shorter than that; likewise.
+            Shorter: if a file of rows has become shorter than that, or is gone; likewise.
         """
         self.tidy()
         with self._writing(), Folder.open(self.run, self.access) as run, run.inside(CHECKPOINTS) as folder:
             encoded = self._tensors.put(state, folder)
             written: dict[str, Checksum] = {}
             for name, size in records.items():
-                run.sync_file(name)
-                written[name] = self._rows.setdefault(name, Running()).upto(run, name, size)
+                try:
+                    run.sync_file(name)
+                    written[name] = self._rows.setdefault(name, Running()).upto(run, name, size)
+                except FileNotFoundError as error:
+                    raise Shorter(*error.args, str(self.run / name)) from error
             tensors = self._tensors
             manifest = Manifest(
                 step, written, facts, dict(tensors.files), tensors.next_tensor, tensors.next_file, encoded
