@@ -25,7 +25,7 @@ from erasurehead.schemes import Scheme
 from erasurehead.training import Callback, Notice, Resumption, Run
 
 
-class Recorded(Protocol):
+class RecordedConfig(Protocol):
     """What is asked of the configuration of a run that is recorded."""
 
     run: Any
@@ -65,7 +65,7 @@ class Recording(Callback):
     def __init__(
         self,
         out: Path,
-        config: Recorded,
+        config: RecordedConfig,
         data: Dataset | ShardFolder,
         facts: Mapping[str, Any],
         resuming: bool = False,
