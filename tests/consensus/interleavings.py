@@ -27,11 +27,12 @@ import numpy as np
 
 from erasurehead.consensus import LocalPeer, Mixing, Policy, Port
 from erasurehead.consensus._algorithms import Algorithm, Memory
-from erasurehead.consensus._contract import Message, MixedStep
+from erasurehead.consensus._contract import Message
 from erasurehead.consensus._graphs import Graph
 from erasurehead.consensus._mixing import Metropolis
 from erasurehead.consensus._peers import Setup
 from erasurehead.consensus._policies import BoundedStaleness
+from erasurehead.consensus._rows import PeerRow
 from erasurehead.consensus._views import NetworkView
 from erasurehead.optimizers import GradientDescent
 
@@ -89,14 +90,14 @@ class _Ear(Port):
     def drop_work(self) -> None:
         self.works = False
 
-    def mixed(self, step: MixedStep) -> None:
+    def mixed(self, row: PeerRow) -> None:
         assert self.one is not None
         average = self.one.memory["x"]
         self.one.memory["x"] = np.zeros(self.n_peers)
-        links = zip(step.links, step.weights, strict=True)
+        links = zip(row.links, row.weights, strict=True)
         self.done.append(
             Mixed(
-                step.step, tuple((peer, round(average[peer] / weight) - 1, round(weight, 9)) for peer, weight in links)
+                row.step, tuple((peer, round(average[peer] / weight) - 1, round(weight, 9)) for peer, weight in links)
             )
         )
 

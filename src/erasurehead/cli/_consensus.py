@@ -25,8 +25,8 @@ from erasurehead.runs._names import FIGURES, MEANS, PEERS, has_checkpoints
 
 if TYPE_CHECKING:
     from erasurehead.consensus._experiment import ConsensusExperiment
-    from erasurehead.consensus._result import ConsensusRun
-    from erasurehead.consensus._training_options import SlowestPeer
+    from erasurehead.consensus._result import ConsensusRun, SlowestPeer
+    from erasurehead.consensus._rows import PeerRow
     from erasurehead.training import Notice
 
 HELP = """
@@ -101,8 +101,8 @@ def run(
 ) -> None:
     """Train without a coordinator, and record the run in a folder."""
     from erasurehead.consensus._experiment import ConsensusExperiment
+    from erasurehead.consensus._result import SlowestPeer
     from erasurehead.consensus._rows import MeanRow, PeerRow
-    from erasurehead.consensus._training_options import SlowestPeer
     from erasurehead.runs import RunFolder
 
     screen, tables = Screen(output), options.tables()
@@ -115,21 +115,17 @@ def run(
     else:
         experiment = ConsensusExperiment.from_tables(merged(below, tables))
     _introduce(screen, experiment)
-    slowest = SlowestPeer()
     try:
-        done = experiment.run([_lines(screen), *(() if experiment.resuming else (slowest,))])
+        done = experiment.run([_lines(screen)])
     except KeyboardInterrupt:  # before training began, or after a second one
         screen.say(f"The run's folder is {experiment.out}.{_way_on(experiment)}")
         raise
-    if experiment.resuming:
-        opened = RunFolder.open(experiment.out)  # what it did before is told, too
-        for row in opened.rows(PEERS, PeerRow):
-            slowest.on_step(row)
-        done.means = opened.rows(MEANS, MeanRow)
+    opened = RunFolder.open(experiment.out)
+    rows, done.means = opened.rows(PEERS, PeerRow), opened.rows(MEANS, MeanRow)  # of before it was resumed, too
     full = _full(screen, experiment, done) if against else None
     hurried = done.status == "interrupted" and done.stopped != stopped_by(KeyboardInterrupt())  # drawn when resumed
-    drawn = _draw(screen, experiment, done, full) if pictures and not hurried else []
-    _conclude(screen, experiment, done, full, drawn, slowest)
+    drawn = _draw(screen, experiment, done, rows, full) if pictures and not hurried else []
+    _conclude(screen, experiment, done, full, drawn, SlowestPeer.of_rows(rows))
     if done.stopped:
         raise typer.Exit(INTERRUPTED if done.status == "interrupted" else FAILED)
 
@@ -210,16 +206,13 @@ def _full(screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun) -
         return run_plan(replace(experiment.plan, policy=Full()), conduct, run.engine)
 
 
-def _draw(screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun, full: ConsensusRun | None) -> list[str]:
+def _draw(
+    screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun, rows: list[PeerRow], full: ConsensusRun | None
+) -> list[str]:
     from erasurehead.consensus._pictures import draw_links, draw_progress
-    from erasurehead.consensus._rows import MeanRow, PeerRow
-    from erasurehead.runs import RunFolder
 
-    opened = RunFolder.open(experiment.out)
     title = f"{experiment.data.name}, {done.policy}, {done.graph}"
-    rows = opened.rows(PEERS, PeerRow)
-    runs = {done.policy: opened.rows(MEANS, MeanRow)}
-    seconds = {done.policy: done.seconds_per_step}
+    runs, seconds = {done.policy: done.means}, {done.policy: done.seconds_per_step}
     if full is not None:
         runs[full.policy], seconds[full.policy] = full.means, full.seconds_per_step
     try:
@@ -241,7 +234,7 @@ def _conclude(
     done: ConsensusRun,
     full: ConsensusRun | None,
     drawn: list[str],
-    slowest: SlowestPeer,
+    slowest: SlowestPeer | None,
 ) -> None:
 
     summary, steps = done.summary(), max(1, done.steps)
@@ -254,14 +247,13 @@ def _conclude(
         f"mean model: objective {last.objective:.5g}{measured}; distance from consensus {last.distance:.3g}",
         f"{done.messages / steps:.1f} messages a step, {done.vectors / steps:.1f} with models",
     ]
-    if slowest.peer is not None:
-        own, rounds = slowest.rounds
-        if slowest.slowdown >= _SLOW:
+    if slowest is not None:
+        if slowest.times >= _SLOW:
             lines.append(
-                f"peer {slowest.peer}, whose gradients take {slowest.slowdown:.2g} times as long as the others', took "
-                f"part in {own} of {rounds} rounds ({own / rounds:.0%})"
+                f"peer {slowest.peer}, whose gradients take {slowest.times:.2g} times as long as the others', took "
+                f"part in {slowest.rounds} of {slowest.of} rounds ({slowest.rounds / slowest.of:.0%})"
             )
-        summary["slowest"] = {"peer": slowest.peer, "times": slowest.slowdown, "rounds": own, "of": rounds}
+        summary["slowest"] = vars(slowest)
     if full is not None:
         goal = max(last.objective, full.means[-1].objective)
         own, other = done.time_to(goal), full.time_to(goal)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from erasurehead._internal.arrays import Array
+from erasurehead.consensus._rows import PeerRow
 
 
 class Message(NamedTuple):
@@ -69,32 +70,8 @@ class Port(ABC):
         """Abandon the gradient in progress: `on_work` will not be called for it."""
 
     @abstractmethod
-    def mixed(self, step: MixedStep) -> None:
+    def mixed(self, row: PeerRow) -> None:
         """Record a step that has just ended."""
-
-
-class MixedStep(NamedTuple):
-    """One step of a peer.
-
-    Attributes:
-        step: number of the peer's step, counted from 0.
-        round: the round in which it mixed.
-        begun: when it began to compute, in seconds since training began.
-        ready: when its gradient was ready, in seconds since training began.
-        links: the neighbours whose vectors it averaged with its own, ascending.
-        weights: their mixing weights.
-        backups: number of neighbours that it did not wait for.
-        hops: number of consecutive messages that the decision took; 0 if nothing had to be decided.
-    """
-
-    step: int
-    round: int
-    begun: float
-    ready: float
-    links: tuple[int, ...]
-    weights: tuple[float, ...]
-    backups: int
-    hops: int = 0
 
 
 class Peer(ABC):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead.consensus._contract import Message, MixedStep, Peer, Port, tupled
+from erasurehead.consensus._contract import Message, Peer, Port, tupled
 from erasurehead.consensus._drawn_delays import DrawnDelays
 from erasurehead.consensus._injected_faults import partitioned
 from erasurehead.consensus._peer_report import MAX_ROWS, PeerReport
@@ -119,8 +119,8 @@ class RuntimePort(Port):
     def drop_work(self) -> None:
         self._runtime.requested = self._runtime.delayed = None
 
-    def mixed(self, step: MixedStep) -> None:
-        self._runtime.rows.append(PeerRow.of(self.peer, self._runtime.time, step))
+    def mixed(self, row: PeerRow) -> None:
+        self._runtime.rows.append(row)
 
 
 @final

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead._internal.resumable import alike, as_present, from_plain, to_plain
-from erasurehead._internal.storage.sealed import Unfit
+from erasurehead._internal.resumable import as_present, from_plain, to_plain
 from erasurehead.consensus._algorithms import Algorithm, Memory
-from erasurehead.consensus._contract import Message, MixedStep, Peer, Port
+from erasurehead.consensus._contract import Message, Peer, Port
 from erasurehead.consensus._mixing import Mixing, mixed
+from erasurehead.consensus._rows import PeerRow
 from erasurehead.consensus._views import NetworkView
 from erasurehead.optimizers import Schedule
 
@@ -122,18 +122,20 @@ class LocalPeer(Peer):
             self.algorithm.adopt(self.memory, average, self.setup.rate(self.steps))
         else:
             self.algorithm.adopt(self.memory, self.vector, self.setup.rate(self.steps))
-        step = MixedStep(
+        row = PeerRow(
+            self.peer,
             self.steps,
             round,
             self.begun,
             self.ready,
-            tuple([link[0] for link in links]),
-            tuple([link[1] for link in links]),
+            self.port.now(),
+            [link[0] for link in links],
+            [link[1] for link in links],
             len(self.neighbours) - len(links),
             hops,
         )
         self.steps += 1
-        self.port.mixed(step)
+        self.port.mixed(row)
         self.start()
 
     def adopt_view(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int) -> tuple[int, ...]:
@@ -231,13 +233,8 @@ class LocalPeer(Peer):
         if number:
             self.adopt_view(gone, sides, number)
         self.vector = self.algorithm.vector(self.memory)
-        saved = {name: from_plain(value) for name, value in state["attributes"].items()}
-        fresh = {name: getattr(self, name) for name in (*self._COMMON, *self.checkpointed)}
-        for old, new in ((saved, fresh), (state["memory"], self.memory)):
-            if old.keys() != new.keys() or not all(alike(old[name], new[name]) for name in new):
-                raise Unfit(f"the state of peer {self.peer} is that of another kind of peer")
-        for name, value in saved.items():
-            setattr(self, name, as_present(name, value, fresh[name]))
-        self.memory = dict(state["memory"])
+        for name in (*self._COMMON, *self.checkpointed):
+            setattr(self, name, as_present(name, from_plain(state["attributes"][name]), getattr(self, name)))
+        self.memory = {name: as_present(name, state["memory"][name], vector) for name, vector in self.memory.items()}
         if self.vector.shape == self.memory["x"].shape and (self.vector == self.memory["x"]).all():
             self.vector = self.memory["x"]

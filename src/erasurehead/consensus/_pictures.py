@@ -77,20 +77,22 @@ def draw_progress(
         figure = canvas.new_figure(14.0, 4.6, title)
         loss, distance, step = figure.subplots(1, 3)
         styles = [canvas.run_style(index + 1) for index in range(len(runs))]
-        for (name, means), line_style in zip(runs.items(), styles, strict=True):
-            times = [row.time for row in means]
-            style = {"color": line_style.colour, "linestyle": line_style.line, "linewidth": 1.8, "label": name}
-            loss.plot(times, [row.objective for row in means], **style)
-            distance.plot(times[1:], [row.distance for row in means[1:]], **style)
-        loss.set_title("Loss of the mean model")
-        distance.set_title("Peers' distance from their mean")
-        loss.set_ylabel("objective, all training data")
-        distance.set_ylabel("root mean square distance")
-        for axes in (loss, distance):
+        panels = (
+            (loss, "Loss of the mean model", "objective, all training data", 0),
+            (distance, "Peers' distance from their mean", "root mean square distance", 1),
+        )
+        for axes, heading, name, first in panels:
+            for (policy, means), style in zip(runs.items(), styles, strict=True):
+                rows = means[first:]
+                values = [row.distance if first else row.objective for row in rows]
+                line = {"color": style.colour, "linestyle": style.line, "linewidth": 1.8, "label": policy}
+                axes.plot([row.time for row in rows], values, **line)
+                if any(value > 0.0 for value in values):  # else models always agree
+                    axes.set_yscale("log")
+                    canvas.plain_ticks(axes.yaxis)
+            axes.set_title(heading)
+            axes.set_ylabel(name)
             axes.set_xlabel("seconds of the clock")
-            if any((np.asarray(line.get_ydata()) > 0.0).any() for line in axes.get_lines()):  # else models always agree
-                axes.set_yscale("log")
-                canvas.plain_ticks(axes.yaxis)
             axes.grid(color=FAINT, linewidth=0.5)
         if len(runs) > 1:
             loss.legend(fontsize=9, title="Policy", alignment="left")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -150,6 +152,40 @@ class ConsensusRun:
             "gone": [peer for peer in range(self.graph.n_peers) if peer not in self.present],
             "stopped": self.stopped,
         }
+
+
+@dataclass(frozen=True)
+class SlowestPeer:
+    """The peer whose gradients take longest, and how often others waited for it: in the rounds that it took part in.
+
+    With `dynamic()`, a slow peer that is a leaf of the spanning tree is waited for once per epoch, and an epoch has at
+    most as many rounds as the tree has links.
+
+    Attributes:
+        peer: its number.
+        times: mean seconds of its gradients, relative to the others; NaN for a single peer.
+        rounds: number of rounds in which it took part.
+        of: number of all rounds.
+    """
+
+    peer: int
+    times: float
+    rounds: int
+    of: int
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[PeerRow]) -> SlowestPeer | None:
+        """Return the slowest peer of a run, given its steps; None if there are none."""
+        seconds: dict[int, list[float]] = {}
+        for row in rows:
+            seconds.setdefault(row.peer, []).append(row.ready - row.begin)
+        means = {peer: fmean(own) for peer, own in seconds.items()}
+        if not means:
+            return None
+        peer = max(means, key=lambda one: means[one])
+        others = [mean for one, mean in means.items() if one != peer]
+        times = means[peer] / fmean(others) if sum(others) else math.nan
+        return cls(peer, times, len(seconds[peer]), len({row.round for row in rows}))
 
 
 def distance_of(models: Array) -> float:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from erasurehead.consensus._contract import MixedStep
-
 
 class _Row:
     def as_dict(self) -> dict[str, Any]:
@@ -28,7 +26,7 @@ class PeerRow(_Row):
         links: neighbours that it averaged with, ascending.
         weights: their mixing weights; one minus their sum is the peer's own weight.
         backups: number of neighbours that it did not wait for.
-        hops: number of consecutive messages that the decision took.
+        hops: number of consecutive messages that the decision took; 0 if nothing had to be decided.
     """
 
     peer: int
@@ -41,28 +39,6 @@ class PeerRow(_Row):
     weights: list[float] = field(default_factory=list[float])
     backups: int = 0
     hops: int = 0
-
-    @classmethod
-    def of(cls, peer: int, end: float, step: MixedStep) -> PeerRow:
-        """Return the row of a step.
-
-        Arguments:
-            peer: number of the peer.
-            end: when the step ended, in seconds since training began.
-            step: the step.
-        """
-        return cls(
-            peer,
-            step.step,
-            step.round,
-            step.begun,
-            step.ready,
-            end,
-            list(step.links),
-            list(step.weights),
-            step.backups,
-            step.hops,
-        )
 
 
 @dataclass(frozen=True)

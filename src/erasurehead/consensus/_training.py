@@ -15,13 +15,12 @@ from erasurehead._internal.arrays import Array
 from erasurehead._internal.resumable import to_plain
 from erasurehead._internal.state_json import encode
 from erasurehead._internal.storage.sealed import Unfit
-from erasurehead.consensus._contract import MixedStep
 from erasurehead.consensus._engine_run import EngineRun
 from erasurehead.consensus._graphs import Graph
 from erasurehead.consensus._plans import ConsensusPlan, plan
 from erasurehead.consensus._policies import Policy
 from erasurehead.consensus._result import ConsensusRun
-from erasurehead.consensus._rows import MeanRow, PeerRow
+from erasurehead.consensus._rows import MeanRow
 from erasurehead.consensus._run_records import RunRecords
 from erasurehead.consensus._shares import LocalGradients
 from erasurehead.consensus._training_options import TrainingOptions
@@ -120,7 +119,7 @@ class _VirtualRun:
         self.plan, self.options = plan, options
         self.records = RunRecords(plan, options)
         self.gradients = LocalGradients(plan.problem, plan.shares, plan.batch, plan.seed)
-        self.clock = VirtualClock(plan, self.gradients, self._on_step, self._on_view_change)
+        self.clock = VirtualClock(plan, self.gradients, self.records.step, self._on_view_change)
         self.evaluations = 0
 
     def run(self) -> ConsensusRun:
@@ -171,9 +170,6 @@ class _VirtualRun:
     def _evaluate(self) -> MeanRow:
         models = np.array([self.clock.peers[peer].model for peer in self._present()])
         return self.records.evaluate(models, self.clock.total, self.clock.time)
-
-    def _on_step(self, peer: int, time: float, step: MixedStep) -> None:
-        self.records.step(PeerRow.of(peer, time, step))
 
     def _on_view_change(self, time: float, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> None:
         new = gone - self.records.ownership.gone

@@ -14,10 +14,11 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.resumable import Resumable
 from erasurehead._internal.storage.sealed import Unfit
-from erasurehead.consensus._contract import Message, MixedStep, Peer, Port
+from erasurehead.consensus._contract import Message, Peer, Port
 from erasurehead.consensus._drawn_delays import DrawnDelays
 from erasurehead.consensus._injected_faults import changes_by, partitioned
 from erasurehead.consensus._plans import ConsensusPlan
+from erasurehead.consensus._rows import PeerRow
 from erasurehead.consensus._shares import LocalGradients, peers_in
 from erasurehead.errors import EngineError
 
@@ -57,11 +58,11 @@ class VirtualPort(Port):
     def drop_work(self) -> None:
         self._clock.drop_work(self.peer)
 
-    def mixed(self, step: MixedStep) -> None:
+    def mixed(self, row: PeerRow) -> None:
         clock = self._clock
         clock.total += 1
         clock.expect_messages()
-        clock.on_step(self.peer, clock.time, step)
+        clock.on_step(row)
 
 
 @final
@@ -75,7 +76,7 @@ class VirtualClock(Resumable):
         plan: the plan, of which it has the peers, their faults, and how long things take; delays are drawn by a peer's
             own steps, so that all policies meet the same ones.
         gradients: computes their gradients.
-        on_step: called with each step: peer, time, step.
+        on_step: called with each step of a peer.
         on_view_change: called with each new view: time, peers that are gone, sides of a network partition.
 
     Attributes:
@@ -114,7 +115,7 @@ class VirtualClock(Resumable):
         self,
         plan: ConsensusPlan,
         gradients: LocalGradients,
-        on_step: Callable[[int, float, MixedStep], None],
+        on_step: Callable[[PeerRow], None],
         on_view_change: Callable[[float, frozenset[int], tuple[frozenset[int], ...]], None],
     ) -> None:
         self.plan, self.gradients = plan, gradients

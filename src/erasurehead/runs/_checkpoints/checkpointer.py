@@ -167,7 +167,8 @@ class Checkpointer(Callback):
         try:
             if taken is not None and not self._off:
                 self._background.wait(taken.step)
-                if self.store.step is None or self.store.step < taken.step:
+                stale = taken.changes != self._saved_changes  # the rows are others than those that it names
+                if self.store.step is None or self.store.step < taken.step or stale:
                     self._background.hand_over(taken.step, taken)
             self._background.close()
         except OSError as error:
