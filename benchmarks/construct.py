@@ -61,6 +61,7 @@ AT_TEN_THOUSAND: dict[str, Callable[[], GradientCode]] = {
     "stochastic_gradient": lambda: codes.family("stochastic_gradient").constructor(N, replication=3, straggling=0.2),
     "heterogeneous_staircase": lambda: codes.family("heterogeneous_staircase").constructor(_CHANCES),
     "heterogeneous_exclusive": lambda: codes.family("heterogeneous_exclusive").constructor(_CHANCES),
+    "placed": lambda: codes.build("placed", held=[[i, (i + 1) % 300, (i + 7) % 300] for i in range(300)], stragglers=2),
     "heterogeneous_held": lambda: codes.family("heterogeneous_held").constructor(
         _CHANCES, [[j, (j + 7) % N] for j in range(N)]
     ),

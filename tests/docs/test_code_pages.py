@@ -28,6 +28,7 @@ SYSTEMS = {  # what the literature calls them, and where they are here
     "complex cyclic MDS": "complex_cyclic_mds",
     "expanders": "expander",
     "random regular graphs": "regular",
+    "arbitrary placement": "placed",
     "Reed-Solomon": "reed_solomon",
     "BGC": "bernoulli",
     "rBGC": "regularised_bernoulli",

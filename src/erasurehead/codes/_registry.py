@@ -34,6 +34,7 @@ from erasurehead.codes._heterogeneous import (
     heterogeneous_staircase,
 )
 from erasurehead.codes._nested import nested
+from erasurehead.codes._placed import placed
 from erasurehead.codes._product import kronecker, refine
 from erasurehead.codes._random_assignments import batched_coupons, stochastic_gradient
 from erasurehead.codes._reed_solomon import reed_solomon
@@ -82,6 +83,12 @@ FAMILIES: tuple[Family, ...] = (
         "exact",
         "exact for any set of at most `stragglers` stragglers",
         lambda: exact_cyclic(12, stragglers=2),
+    ),
+    Family(
+        placed,
+        "exact",
+        "exact for any set of at most `stragglers` stragglers, wherever the data are",
+        lambda: placed([[0], [1, 2], [3, 4, 5], [6, 0, 1, 2], [3, 4, 5, 6]], stragglers=1),
     ),
     Family(
         reed_solomon,
