@@ -26,7 +26,7 @@ from .mpi_jobs import environment, job, mpiexec, running
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow, pytest.mark.xdist_group("mpi")]  # one job at a time
 
-RANKS = 19  # of the job that runs the tests of `mpi_inside`: at most 7 workers at once, and the 11 that are killed
+RANKS = 21  # of the job that runs the tests of `mpi_inside`: at most 7 workers at once, and the 13 that are killed
 
 INSIDE = """
 import sys

@@ -170,6 +170,8 @@ KINDS: Mapping[str, Kind] = {
     "several": Kind(lambda: schemes.rennala(6, 7, messages=3), "carry"),
     "once": Kind(lambda: schemes.compute_once(6, load=3, pieces=2), policy=FaultPolicy(on_death="spread")),
     "once, carried": Kind(lambda: schemes.compute_once(6, load=2, pieces=2), "carry"),
+    "sums": Kind(lambda: schemes.compute_once(6, 3, pieces=2, sums=True), policy=FaultPolicy(on_death="spread")),
+    "sums, carried": Kind(lambda: schemes.compute_once(6, 2, pieces=2, sums=True), "carry"),
     "replay": Kind(lambda: schemes.asynchronous(6, 12), policy=FaultPolicy(on_death="spread")),
 }
 

@@ -123,6 +123,7 @@ SCHEMES = {
     "asynchronous": lambda: schemes.asynchronous(6, 12),
     "rennala": lambda: schemes.rennala(6, 7, messages=2),
     "once": lambda: schemes.compute_once(6, load=2, pieces=2),
+    "sums": lambda: schemes.compute_once(6, load=2, pieces=2, sums=True),
     "aged": lambda: replace(schemes.custom(codes.uncoded(6, 12), "arrivals(2) & aged(3)"), late="carry"),
 }
 

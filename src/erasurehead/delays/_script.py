@@ -132,9 +132,12 @@ class Script:
             befell: dict[int, list[ScriptedEvent]] = {}
             times = {number: (float(row["begin"]), float(row["waited"]), float(row["end"]))}
             for event in row.get("events", ()):
-                if event["kind"] == "broken_off":
+                if event["kind"] in ("broken_off", "reported"):
                     begin, end = float(event["begin"]), float(event["time"])
                     times[int(event["round"])] = begin, end - begin, end
+                    if event["kind"] == "reported":  # the step began with the reports, and its round when they were in
+                        stop = moment(float(row["begin"]), float(row["waited"]))
+                        times[number] = end, stop - end, float(row["end"])
                     continue
                 befell.setdefault(int(event["round"]), []).append(
                     ScriptedEvent(

@@ -16,14 +16,14 @@ import pytest
 
 from erasurehead._internal.arrays import dtype_of
 from erasurehead._internal.late_work import LateWork
-from erasurehead.delays import Fixed
+from erasurehead.delays import Exponential, Fixed
 from erasurehead.delays._clock import AlongClock
 from erasurehead.delays._fixed import Recorded
 from erasurehead.delays._script import Script, ScriptedMessage, ScriptedRound
 from erasurehead.engines import Arrived, Event, Failed, Joined, Order, Program, VirtualEngine
 from erasurehead.engines._base import TURNS, UNTIL_NEWER, MessageLost
 from erasurehead.errors import EngineError, InvalidArgument
-from erasurehead.testing._driving import EngineSuite, arrivals, by_worker, order, start, take
+from erasurehead.testing._driving import EngineSuite, arrivals, by_worker, order, start, summed_steps, take
 from erasurehead.testing._pacing import GRID, at_some_pace
 from erasurehead.testing._programs import (
     ConstantAnswer,
@@ -110,6 +110,12 @@ class EngineConformance(EngineSuite):
                 assert [event.spec.message for event in events] == ([1, 2, 0] if turns else [0, 1, 2])
                 assert [event.read()[2] for event in events] == ([1, 2, 0] if turns else [0, 1, 2])
                 assert events[0].time - begin >= grid  # whichever is the first has the delay of the first
+
+    @pytest.mark.parametrize("late", ["preempt", "carry"])
+    def test_what_is_finished_is_reported_and_then_sent_as_one_sum_a_worker(self, late: LateWork) -> None:
+        run = summed_steps(self.make(Exponential(mean=GRID / 10, seed=1), late))
+        assert run.x == pytest.approx(summed_steps(VirtualEngine()).x, rel=1e-12)
+        assert all(row.decision["named"] and row.residual < 1e-12 and row.used for row in run.steps)
 
     @at_some_pace
     def test_drop_abandons_work_beyond_the_age_limit(self, pace: float) -> None:

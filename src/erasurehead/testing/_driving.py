@@ -12,7 +12,12 @@ from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Delays
 from erasurehead.engines import Arrived, Engine, Event, Joined, Order, Program
 from erasurehead.engines._base import Offered
+from erasurehead.faults import FaultPolicy
+from erasurehead.optimizers import GradientDescent
+from erasurehead.schemes import compute_once
+from erasurehead.testing._problems import Quadratic
 from erasurehead.testing._programs import Echo
+from erasurehead.training import Callback, Run, train
 
 PATIENCE = 300.0
 """Seconds of waiting after which a test counts as hung, even on a slow and busy machine."""
@@ -87,3 +92,15 @@ def arrivals(engine: Engine, count: int) -> list[Arrived]:
 def by_worker(events: Sequence[Event]) -> dict[int, Event]:
     """Return the last event of each worker."""
     return {event.worker: event for event in events if not isinstance(event, Offered)}
+
+
+def summed_steps(engine: Engine, callbacks: Sequence[Callback] = (), policy: FaultPolicy | None = None) -> Run:
+    """Take exact steps in which three workers report what they have finished, and then send a sum each.
+
+    Arguments:
+        engine: where they run; it is closed.
+        callbacks: hooks that watch.
+        policy: what is done about the dead.
+    """
+    problem, scheme = Quadratic.random(36, 5, seed=1), compute_once(3, load=2, pieces=2, sums=True)
+    return train(problem, scheme, GradientDescent(np.zeros(5), 0.1), engine, 6, callbacks, fault_policy=policy)

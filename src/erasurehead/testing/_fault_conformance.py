@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from erasurehead.engines import Died, Engine, FaultInjection, Joined
+from erasurehead.engines import Died, Engine, FaultInjection, Joined, VirtualEngine
 from erasurehead.errors import EngineError
-from erasurehead.testing._driving import EngineSuite, arrivals, order, take
+from erasurehead.faults import FaultPolicy
+from erasurehead.testing._driving import EngineSuite, arrivals, order, summed_steps, take
 from erasurehead.testing._pacing import GRID, at_some_pace
 from erasurehead.testing._programs import Echo, Timetable
+from erasurehead.training import Callback
+from erasurehead.training._rows import ArrivalRow
 
 
 class FaultInjectionConformance(EngineSuite):
@@ -74,6 +77,15 @@ class FaultInjectionConformance(EngineSuite):
             (answer,) = arrivals(engine, 1)
             assert answer.read()[1] == 9
 
+    def test_the_sum_of_a_worker_that_dies_after_its_reports_comes_from_others(self) -> None:
+        kills = _KillsWhenNamed(engine := self.make())
+        run = summed_steps(engine, [kills], FaultPolicy(on_death="leave", on_suspicion="ignore"))
+        assert run.x == pytest.approx(summed_steps(VirtualEngine()).x, rel=1e-12)
+        assert len(run.steps) == 6
+        assert all(row.residual < 1e-12 and not row.lost for row in run.steps)
+        followed = [event for event in run.steps[2].events if event.kind in ("reported", "broken_off")]
+        assert len(followed) > 1  # sums were asked for twice
+
     def test_waiting_without_any_workers_is_an_error(self) -> None:
         with self.echoes(1) as engine:
             fault_injection(engine).kill(0)
@@ -81,6 +93,18 @@ class FaultInjectionConformance(EngineSuite):
             engine.submit(order(0))
             with pytest.raises(EngineError, match="no worker"):
                 engine.next_event(None)
+
+
+class _KillsWhenNamed(Callback):
+    """Kills, in the third step, the worker whose report came first, before it is asked for a sum."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine, self.killed = engine, False
+
+    def on_arrival(self, row: ArrivalRow) -> None:
+        if row.step == 2 and row.used and not self.killed:
+            self.killed = True
+            fault_injection(self.engine).kill(row.worker)
 
 
 def fault_injection(engine: Engine) -> FaultInjection:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
@@ -206,12 +206,20 @@ class StepLog:
         for worker in {arrived.worker for arrived in current.arrivals.values()} - self._failed:
             self._failing.pop(worker, None)
 
-    def break_off(self, current: Round) -> None:
-        """Record a round that was broken off, and its messages, as a replay needs them."""
+    def break_off(self, current: Round, sums_begin: float | None = None, used: Collection[int] = ()) -> None:
+        """Record a round that was broken off, or that of the reports, and its messages, as a replay needs them.
+
+        Arguments:
+            current: the round.
+            sums_begin: when the round of the sums began that follows it; None if none does.
+            used: the messages of tasks whose holders were named.
+        """
         origin = self.origin or 0.0
-        now, begin = self._engine.now() - origin, current.begin - origin
-        self._events.append(WorkerEvent("broken_off", current.order.round, current.came, now, begin=begin))
-        for row in current.rows(set()):
+        kind: WorkerEventKind = "broken_off" if sums_begin is None else "reported"
+        now = self._engine.now() if sums_begin is None else sums_begin
+        begin = current.begin - origin
+        self._events.append(WorkerEvent(kind, current.order.round, current.came, now - origin, begin=begin))
+        for row in current.rows({*used}):
             for callback in self._callbacks:
                 callback.on_arrival(row)
 

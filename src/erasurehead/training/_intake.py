@@ -86,7 +86,7 @@ class Intake:
         elif isinstance(event, Died):
             self.monitor.forget(event.worker)
             self.log.forget_failures(event.worker)
-            if not self.pool.die(event):
+            if not self.pool.die(event) or current.named:  # what was finished is gone, and others may have it
                 current.lose(event.worker)
         elif isinstance(event, Joined):
             self.monitor.forget(event.worker)

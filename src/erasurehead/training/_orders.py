@@ -15,6 +15,7 @@ from erasurehead.engines._base import BY_TASK, TURNS, UNTIL_NEWER
 from erasurehead.optimizers._order_kinds import work_of
 from erasurehead.training._callbacks import StepLog
 from erasurehead.training._rows import ArrivalRow
+from erasurehead.training._sums import NAMED, REPORT
 from erasurehead.training._turns import TurnChoice
 from erasurehead.training._workers import WorkerPool
 
@@ -52,20 +53,22 @@ class OrderBook(Resumable):
         self._choice = MessageChoice(scheme.code.load, pool.engine.late, splits) if chooses else None
         self._turns = TurnChoice() if turns else None
 
-    def next(self, asked: Order) -> Order:
+    def next(self, asked: Order, note: Mapping[str, Any] | None = None) -> Order:
         """Return an order as it is submitted in the next round.
 
         Arguments:
             asked: what the optimizer asks for.
+            note: what it says if it is for sums of what was reported; None if it is not.
         """
         assignment, number = self._pool.assignment, self.round
         self.round += 1
         marks = [BY_TASK] * assignment.by_task + [UNTIL_NEWER] * assignment.scheme.until_newer
+        marks += [REPORT] * (assignment.scheme.sums and note is None)
         turns = {TURNS: assignment.places} if assignment.turns else {}
         return replace(
             asked,
             points=tuple(shortened(point, assignment.layout.dtype) for point in asked.points),
-            note={**asked.note, **dict.fromkeys(marks, True), **turns},
+            note={**asked.note, **dict.fromkeys(marks, True), **turns, **(note or {})},
             round=number,
             generation=assignment.generation,
             posted=self._pool.engine.now() - (self._log.origin or 0.0),
@@ -98,7 +101,7 @@ class OrderBook(Resumable):
 
 def decided(order: Order) -> dict[str, Any]:
     """Return what a step's row says of the messages that were asked for; nothing of sums in their usual order."""
-    return {name: True for name in (BY_TASK, TURNS) if order.note.get(name, False)}
+    return {name: True for name in (BY_TASK, TURNS, NAMED) if order.note.get(name, False)}
 
 
 @final

@@ -15,7 +15,7 @@ import pickle
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,7 +121,7 @@ class CodedProgram(Program):
         pickle.dumps(self.shards, protocol=5, buffer_callback=lambda buffer: sizes.append(buffer.raw().nbytes))
         return sum(sizes)
 
-    def renumbered(self, messages: Sequence[int]) -> CodedProgram:
+    def renumbered(self, messages: Sequence[int]) -> Self:
         """Return the same program with other message numbers, in the order of its `message_specs`."""
         recipes = [
             replace(recipe, spec=replace(recipe.spec, message=message))

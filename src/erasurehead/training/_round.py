@@ -30,6 +30,7 @@ from erasurehead.training._programs import block_layout
 from erasurehead.training._round_state import Round, RoundResult
 from erasurehead.training._rows import ArrivalRow, StepRow
 from erasurehead.training._stepper import DIVERGED
+from erasurehead.training._sums import REPORT, Naming
 from erasurehead.training._waiting import PoolShrunk, UnmetRules, Waiting
 from erasurehead.training._workers import WorkerPool
 
@@ -69,6 +70,7 @@ class RoundRunner(Resumable):
         self._intake = Intake(pool, self._monitor, self._late, self.log, callbacks)
         self._unmet = UnmetRules(pool, self._monitor, self.log)
         self._seen: IntArray | None = None  # the step in which each task was last computed, if rules need it
+        self._reported: Round | None = None  # the round of reports, or of lost sums, that one of sums follows
         self._seconds = 0.0  # that all rounds have taken on this machine, whatever the engine's clock says
         pool.report_to(self.log.notice)
 
@@ -76,14 +78,16 @@ class RoundRunner(Resumable):
         """Break off whatever round is under way then, by the engine's clock; inf for never."""
         self._time_is_up = seconds
 
-    def gather(self, order: Order, tried: bool = False) -> RoundResult:
+    def gather(self, order: Order, tried: bool = False, naming: Naming | None = None) -> RoundResult:
         """Run one round to its end.
 
         Arguments:
             order: the order to submit.
             tried: whether the point is only tried: if vectors are not finite there, the result says so.
+            naming: who is to send which sum, if the order is for sums.
 
         Raises:
+            HolderLost: if a sum will not come, and others can stand in; call `gather` again then, with a new round.
             PoolShrunk: if the wait rule cannot be met until the pool has settled; call `gather` again then, with a
                 new round.
             Unreachable: if the wait rule can no longer be met.
@@ -91,15 +95,23 @@ class RoundRunner(Resumable):
                 few are that the rule cannot be met.
         """
         begin = time.perf_counter()
-        current = self._begin(order)
+        current = self._begin(order, naming)
         outcome = self._until_decoded(current, tried)
         result = self._end(current, outcome)
         self._seconds += time.perf_counter() - begin
         return result
 
-    def _begin(self, order: Order) -> Round:
+    def break_off(self) -> None:
+        """Record that no sums follow of what was reported in the last round."""
+        if self._reported is not None:
+            self.log.break_off(self._reported)
+
+    def _begin(self, order: Order, naming: Naming | None) -> Round:
         """Submit an order to all workers that can answer it."""
-        assignment = self._pool.assignment
+        assignment, able = self._pool.assignment, self._pool.able()
+        if naming is not None:
+            assignment = naming.assignment
+            able = {place for place, worker in enumerate(assignment.worker_ids) if worker in self._pool.living}
         self._monitor.begin()
         self.log.begin_round(order.step)
         ages = None
@@ -107,11 +119,21 @@ class RoundRunner(Resumable):
             if self._seen is None:
                 self._seen = np.full(assignment.code.n_tasks, -1, dtype=np.int64)
             ages = order.step - self._seen
-        view = View(assignment.decoder, order.step, self._pool.able(), ages, order.note)
+        view = View(assignment.decoder, order.step, able, ages, order.note)
         begin = self._pool.engine.stamp("begin", order.round)
-        current = Round(order, assignment, assignment.scheme.rules[order.kind], begin, ages, view)
+        rule, named = assignment.scheme.rules[order.kind], naming is not None
+        current = Round(order, assignment, rule, begin, ages, view, named=named)
+        if naming is not None and self._reported is not None:
+            self.log.break_off(self._reported, begin, () if self._reported.named else naming.reported)
+            current.leave_out()
+        self._reported = current
         self._late.begin(current)
-        self._intake.submit_new(order)
+        if named:
+            self._intake.submit(order, [assignment.worker_ids[place] for place in sorted(able)])
+            others = [worker for worker in self._pool.present() if worker not in assignment.positions]
+            self._pool.engine.submit(order, others)  # so that they stop
+        else:
+            self._intake.submit_new(order)
         return current
 
     def _until_decoded(self, current: Round, tried: bool) -> _Outcome:
@@ -129,6 +151,10 @@ class RoundRunner(Resumable):
                 return _Outcome(current.view.session.decoding(), overflowed=True)
             if self._monitor.examine(current):
                 continue
+            if REPORT in current.order.note:
+                if self._intake.refuse([*current.arrivals], current):
+                    continue
+                return _Outcome(current.view.session.decoding())
             outcome = self._decoded(current, tried)
             if outcome is not None:
                 return outcome

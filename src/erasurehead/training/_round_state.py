@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,6 +46,7 @@ class Round:
         failed: workers that reported that they cannot answer this round, each with the reason.
         lost: tasks that no living worker holds and that are left out, ascending.
         held: whether messages contradict each other, and one that may still come can decide which is right.
+        named: whether its messages are sums of those who were named for them, who others can stand in for.
     """
 
     order: Order
@@ -64,6 +65,7 @@ class Round:
     failed: dict[int, str] = field(default_factory=dict[int, str])
     lost: tuple[int, ...] = ()
     held: bool = False
+    named: bool = False
 
     def read(self, message: int) -> Array:
         """Return the vector of a message that has arrived."""
@@ -121,7 +123,9 @@ class Round:
 
     def regain(self, worker: int) -> None:
         """Record that a worker, or its replacement, has joined: it answers again."""
-        self.view.regain(self.assignment.positions[worker])
+        position = self.assignment.positions.get(worker)
+        if position is not None:
+            self.view.regain(position)
         self.failed.pop(worker, None)
         self.refused = {message: why for message, why in self.refused.items() if message in self.view.refused}
 
@@ -249,6 +253,7 @@ class RoundResult:
             if they are those of the messages that were used.
         late_parts: what each message says that answered an earlier order of kind `"early"` late, if its note asked for
             that; empty where tasks are lost.
+        reports: the round in which workers reported what they had finished, where this one has sums of that.
     """
 
     estimate: Array | None
@@ -269,6 +274,18 @@ class RoundResult:
     parts: tuple[PartialGradient, ...] = ()
     counted: Sequence[int] | None = None
     late_parts: tuple[PartialGradient, ...] = ()
+    reports: RoundResult | None = None
+
+    def after(self, reports: RoundResult) -> RoundResult:
+        """Return the result of both rounds: of the reports, and of this one, the sums."""
+        return replace(
+            self,
+            begin=reports.begin,
+            waited=self.begin + self.waited - reports.begin,
+            received=reports.received + self.received,
+            late_rows=(*reports.late_rows, *self.late_rows),
+            reports=reports,
+        )
 
     @property
     def exact(self) -> bool:
@@ -325,7 +342,7 @@ class RoundResult:
             loss=None,
             gradient_norm=None,
             received=self.received,
-            workers=self.assignment.code.n_workers,
+            workers=(self.reports or self).assignment.code.n_workers,
             lost=list(self.lost),
             late=len(self.late_rows),
         )

@@ -127,9 +127,10 @@ class Notice:
         return str(self.data.get("reason", ""))
 
 
-WorkerEventKind: TypeAlias = Literal["died", "joined", "failed", "offered", "broken_off"]
-"""The worker is gone, has joined (again), or reported that it cannot answer; there is room for more workers; or the
-round was broken off so that the code could be resized for the remaining workers."""
+WorkerEventKind: TypeAlias = Literal["died", "joined", "failed", "offered", "broken_off", "reported"]
+"""The worker is gone, has joined (again), or reported that it cannot answer; there is room for more workers; the round
+was broken off so that the code could be resized for the remaining workers; or it was one of reports, or of sums one of
+which was lost, and was followed by one of sums."""
 
 
 BEFORE = -1
@@ -150,7 +151,8 @@ class WorkerEvent:
         host: host of the worker, or with room for more; empty where unknown.
         count: how many more workers there is room for.
         broken: for a death: whether the worker itself reported that it cannot run its program.
-        begin: for a round that was broken off: when it had begun, in seconds since training began.
+        begin: for a round that was broken off, or was one of reports: when it had begun, in seconds since training
+            began.
     """
 
     kind: WorkerEventKind
@@ -171,9 +173,9 @@ class StepRow:
 
     Attributes:
         step: number of the step, counted from 0.
-        round: number of the order.
+        round: number of the order; where reports came before the sums, that of the sums.
         kind: kind of the order.
-        begin: when the order was submitted, in seconds since training began.
+        begin: when the order was submitted, or that for the reports, in seconds since training began.
         waited: seconds from then until the wait rule said stop.
         end: when the model had moved, in seconds since training began.
         arrived: workers whose messages had all arrived when waiting stopped.

@@ -16,6 +16,7 @@ from erasurehead._internal.resumable import from_plain
 from erasurehead.decoding._layout import Layout
 from erasurehead.engines import Engine, Order
 from erasurehead.engines._base import PRECISE
+from erasurehead.errors import Unreachable, invalid, numbered
 from erasurehead.faults import FaultPolicy
 from erasurehead.optimizers import Optimizer
 from erasurehead.optimizers._base import Early
@@ -32,6 +33,7 @@ from erasurehead.training._round_state import RoundResult
 from erasurehead.training._rows import Notice, StepRow
 from erasurehead.training._stepper import Answered, Oracle, Stepper, answer_of
 from erasurehead.training._stopping import Stopping
+from erasurehead.training._sums import REPORT, HolderLost, name_holders, reporting
 from erasurehead.training._task_counts import Counting, Neglected, sentence
 from erasurehead.training._waiting import PoolShrunk
 from erasurehead.training._workers import WorkerPool
@@ -92,9 +94,8 @@ class WorkerOracle(Oracle[WorkersAnswered, StepRow]):
             Diverged: if the estimate is not finite, and the point is not only tried.
         """
         while True:
-            order = self.orders.next(asked)
             try:
-                result = self.rounds.gather(order, tried)
+                order, result = self._gather(asked, tried)
                 break
             except PoolShrunk:
                 self._pool.settle()  # if that changes nothing, the next round raises, or continues without the rule
@@ -118,6 +119,30 @@ class WorkerOracle(Oracle[WorkersAnswered, StepRow]):
             took=result.took,
         )
         return WorkersAnswered(order, answer, result)
+
+    def _gather(self, asked: Order, tried: bool) -> tuple[Order, RoundResult]:
+        """Run a round, or one for reports and then one for sums; return the order of the last one, and what came."""
+        order = self.orders.next(asked)
+        result = self.rounds.gather(order, tried)
+        if REPORT not in order.note or result.overflowed:
+            return order, result
+        aside: dict[int, None] = {}
+        while True:
+            present = [worker for worker in self._pool.present() if worker not in aside]
+            naming = name_holders(result, order.round, present, self.orders.round)
+            if naming is None and aside:
+                raise Unreachable(
+                    f"step {order.step}: {numbered('worker', sorted(aside))} cannot send the sum of what was finished, "
+                    "and nobody else holds all of it. A larger load tolerates more failures."
+                )
+            if naming is None:
+                self.rounds.break_off()
+                raise PoolShrunk(f"step {order.step}: the holders of some task are gone since they have reported it.")
+            sums = self.orders.next(asked, naming.note)
+            try:
+                return sums, self.rounds.gather(sums, tried, naming).after(result)
+            except HolderLost as lost:
+                aside |= dict.fromkeys(lost.failed)
 
     def record(self, answered: WorkersAnswered, optimizer: Optimizer) -> StepRow:
         """Return the row of a step, after the callbacks were given it, and all who learn from it have learnt."""
@@ -145,7 +170,8 @@ class WorkerOracle(Oracle[WorkersAnswered, StepRow]):
             self._look_whether_converged(self._stopping, answered, optimizer)
         arrivals = [*result.late_rows, *result.rows]
         self.rounds.learn(row, arrivals)
-        self.orders.learn(order, arrivals)
+        reports = result.reports or result
+        self.orders.learn(order, [*reports.late_rows, *reports.rows])
         self._pool.learn(arrivals)
         self._log.go_on(optimizer.step)
         return row
@@ -222,6 +248,8 @@ def laid_out(scheme: Scheme, problem: Problem, optimizer: Optimizer, shards: Sha
     if curvature and problem.newton and by_task:
         numbers += 2 * (problem.n_parameters + 1)  # for a model and the gradient there
     programs, layout = build_programs(scheme.code, problem, optimizer.max_points, shards, curvature, numbers)
+    if scheme.sums:
+        return [*reporting(programs, layout)], layout, None
     if scheme.by_task is None or not (by_task and curvature):
         return programs, layout, None
     programs, other = with_tasks(programs, layout, scheme.code, scheme.by_task.code)
@@ -257,6 +285,9 @@ class SteppedRun:
         stopping: Stopping | None = None,
     ) -> None:
         policy = fault_policy or FaultPolicy()
+        if scheme.sums and policy.verify:
+            hint = "leave out sums=True"
+            raise invalid("verify", "must be off where each sum comes from one worker alone", True, hint)
         early, lossy = scheme.early(engine.late, policy.verify), engine.message_rounding > 0.0
         optimizer.begin(problem, early=early, lossy=lossy)
         self._problem, self._optimizer, self._engine = problem, optimizer, engine

@@ -22,6 +22,7 @@ from erasurehead.training._intake import Intake
 from erasurehead.training._round_state import Round
 from erasurehead.training._rows import Notice
 from erasurehead.training._stepper import DIVERGED
+from erasurehead.training._sums import HolderLost
 from erasurehead.training._workers import WorkerPool
 
 STUCK = (
@@ -78,6 +79,7 @@ class UnmetRules:
 
         Raises:
             Diverged: if the vectors that came say that the model has.
+            HolderLost: if sums are waited for, of which others can send what is missing.
             PoolShrunk: if the rule may be met once the code is resized for the workers that are left.
             Unreachable: if no task can be had any more, or the fault policy wants none to be left out.
         """
@@ -87,6 +89,8 @@ class UnmetRules:
             raise Diverged(DIVERGED.format(step=current.order.step, what=what))
         erased = {*current.failed, *self.monitor.accused(current)}
         erased |= {current.assignment.workers_of_rows[message] for message in current.refused}
+        if current.named:
+            raise HolderLost(erased)
         if erased and decodes(current):
             workers = sorted(erased)
             who = numbered("worker", workers)
@@ -150,7 +154,7 @@ class Waiting:
         Raises:
             TimeIsUp: if the time has passed.
             NothingUnderWay: if the rule goes on waiting although nothing can come any more.
-            Diverged, PoolShrunk, Unreachable: as `UnmetRules.resort`.
+            Diverged, HolderLost, PoolShrunk, Unreachable: as `UnmetRules.resort`.
         """
         current = self.current
         alarm = Alarm(current.rule)
