@@ -38,7 +38,9 @@ SCHEMES = {
     "a message per task": f"custom(code='multi_message(load={LOAD * PIECES}, n_tasks={WORKERS * PIECES})', "
     "wait='decodable()')",
     "computed once": f"compute_once(load={LOAD}, pieces={PIECES})",
+    "computed once, sums": f"compute_once(load={LOAD}, pieces={PIECES}, sums=True)",
 }
+SUMS = {"bytes over a message per task": 0.4, "steps over it": 1.0}
 PLACED = {"time over ideal": 1.08, "error in float64": 1e-11, "stated error of float32 messages": 1e-4}
 MACHINES = {
     "one of 4 slow for good": ((1.0, 2.0, 2.0, 2.0), 1.2),
@@ -83,6 +85,32 @@ def over_ideal(scheme: str, speeds: tuple[float, ...], seed: int, steps: int = 3
     """
     law = Slowness(0.0, 1.0, 0.0, begin=0.001, seed=seed, speeds=speeds)
     return seconds_a_step(scheme, law, steps, len(speeds), skip) * sum(speeds) / len(speeds)
+
+
+def report_then_sum(seed: int, n_parameters: int = 1_000) -> tuple[float, float]:
+    """Train a dense model until it is close to the optimum, by a message per task and by reports and sums.
+
+    Returns:
+        The ratios of the bytes that were received, and of the steps.
+    """
+    made = parse_scheme(SCHEMES["computed once"], WORKERS)
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((20 * made.code.n_tasks, n_parameters))
+    problem = LeastSquares(X, X @ rng.standard_normal(n_parameters), l2=0.1)
+    share = WORKERS / made.code.n_tasks / made.code.task_work
+    runs = [
+        training.train(
+            problem,
+            parse_scheme(f"compute_once(load={LOAD}, pieces={PIECES}, sums={sums})", WORKERS),
+            optimizers.QuasiNewton(problem.initial()),
+            engines.VirtualEngine(Slowness(*LAWS["persistent"], share, seed=seed)),
+            100,
+            until="gap < 1e-6",
+        )
+        for sums in (True, False)
+    ]
+    summed, by_task = (sum(row.received for row in run.steps) for run in runs)
+    return summed / by_task, len(runs[0].steps) / len(runs[1].steps)
 
 
 def where_they_are(
@@ -145,6 +173,10 @@ def main() -> None:
         for name, scheme in ways.items():
             ratios[f"{machines}: {name}"] = statistics.median(over_ideal(scheme, speeds, seed) for seed in seeds)
         targets[f"{machines}: speeds found"] = f"<= {most}"
+    dense = [report_then_sum(seed) for seed in seeds]
+    for place, (name, most) in enumerate(SUMS.items()):
+        ratios[f"report, then sum: {name}"] = max(one[place] for one in dense)
+        targets[f"report, then sum: {name}"] = f"<= {most}"
     measured = [where_they_are(seed) for seed in seeds]
     for place, (name, most) in enumerate(PLACED.items()):
         ratios[f"placed by speed: {name}"] = max(one[place] for one in measured)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, final
 
 from erasurehead._internal.arrays import Array, Tree
@@ -87,6 +87,11 @@ class HealthMonitor(Resumable):
                 if self._assignment.programs[self._assignment.positions[worker]].sent(False):  # else it has no answer
                     self._detector.ordered(worker, now)
 
+    def withdrawn(self, workers: Iterable[int]) -> None:
+        """Record that some workers have nothing to answer until their next order."""
+        for worker in workers if self._detector is not None else ():
+            self._detector.dropped(worker, self.pool.engine.now())
+
     def heard(self, event: Arrived, done: bool) -> None:
         """Record a message, in time or late; it clears a worker that was suspected.
 
@@ -119,15 +124,26 @@ class HealthMonitor(Resumable):
         starting = self.pool.wake()
         return starting if self._detector is None else min(starting, self._detector.next_check())
 
-    def look(self, now: float) -> list[int]:
-        """Give up workers that do not start; report or replace those that seem to hang. Return those that are lost."""
+    @property
+    def suspects(self) -> Collection[int]:
+        """The workers that seem to hang."""
+        return () if self._detector is None else self._detector.suspects
+
+    def look(self, now: float, impatient: bool = False) -> list[int]:
+        """Give up workers that do not start; report or replace those that seem to hang. Return those that are lost.
+
+        Arguments:
+            now: the current time, in the engine's seconds.
+            impatient: whether those that seem to hang, from now on, count as lost in any case.
+        """
         gone = self.pool.look(now)
         if self._detector is not None:
             for worker in self._detector.check(now):
                 why = self._detector.suspects[worker]
                 data = {"reason": why, "seconds": self._detector.silence(worker, now)}
                 self.tell(Notice("suspected", worker, data=data, text=why))
-                if self.pool.fault_policy.on_suspicion == "replace" and not self.pool.replace_suspect(worker):
+                replaces = self.pool.fault_policy.on_suspicion == "replace"
+                if (replaces and not self.pool.replace_suspect(worker)) or impatient:
                     gone.append(worker)
         return gone
 

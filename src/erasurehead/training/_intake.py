@@ -117,13 +117,13 @@ class Intake:
         self.pool.engine.release(event)
 
     def look(self, now: float, current: Round) -> None:
-        """Stop waiting for workers that do not start or, if the policy says so, seem to hang.
+        """Stop waiting for workers that do not start or, if the policy says so or others can stand in, seem to hang.
 
         Arguments:
             now: the current time, in the engine's seconds.
             current: the current round.
         """
-        for worker in self.monitor.look(now):
+        for worker in self.monitor.look(now, impatient=current.named):
             current.lose(worker)
 
     def refuse(self, messages: Iterable[int], current: Round) -> bool:

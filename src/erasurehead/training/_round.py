@@ -101,6 +101,11 @@ class RoundRunner(Resumable):
         self._seconds += time.perf_counter() - begin
         return result
 
+    @property
+    def suspects(self) -> Collection[int]:
+        """The workers that seem to hang."""
+        return self._monitor.suspects
+
     def break_off(self) -> None:
         """Record that no sums follow of what was reported in the last round."""
         if self._reported is not None:
@@ -132,6 +137,7 @@ class RoundRunner(Resumable):
             self._intake.submit(order, [assignment.worker_ids[place] for place in sorted(able)])
             others = [worker for worker in self._pool.present() if worker not in assignment.positions]
             self._pool.engine.submit(order, others)  # so that they stop
+            self._monitor.withdrawn(others)
         else:
             self._intake.submit_new(order)
         return current

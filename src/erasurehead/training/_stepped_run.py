@@ -129,7 +129,10 @@ class WorkerOracle(Oracle[WorkersAnswered, StepRow]):
         aside: dict[int, None] = {}
         while True:
             present = [worker for worker in self._pool.present() if worker not in aside]
-            naming = name_holders(result, order.round, present, self.orders.round)
+            trusted = [worker for worker in present if worker not in self.rounds.suspects]
+            for some in (trusted, present):
+                if naming := name_holders(result, order.round, some, self.orders.round):
+                    break
             if naming is None and aside:
                 raise Unreachable(
                     f"step {order.step}: {numbered('worker', sorted(aside))} cannot send the sum of what was finished, "
