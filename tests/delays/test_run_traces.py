@@ -58,6 +58,20 @@ def row(worker: int, order: int, seconds: float, started: float | None = 0.0, **
     )
 
 
+def test_of_a_step_in_two_rounds_the_first_one_is_the_sample(tmp_path: Path) -> None:
+    """Reports, and then a sum, whose work was done before."""
+    rounds = [(0, 0, 1.0), (0, 1, 0.0), (1, 2, 1.0), (1, 3, 0.0)]
+    lines = [
+        row(worker, number, 0.5 + number + worker, step=step, work=work)
+        for step, number, work in rounds
+        for worker in range(2)
+    ]
+    (tmp_path / "arrivals.jsonl").write_text("".join(lines))
+    trace = read_trace(tmp_path / "arrivals.jsonl")
+    assert trace.seconds.tolist() == [0.5, 1.5, 2.5, 3.5]
+    assert (trace.load == 1.0).all()
+
+
 def test_who_is_busy_with_an_old_order_gives_no_sample_of_the_new_ones(tmp_path: Path) -> None:
     lines = [
         row(0, 0, 0.7, 0.2),

@@ -21,7 +21,8 @@ def read_arrivals(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     censored; where late work is carried on (late messages are then in the file), it is busy with that order until it
     has sent it, and gives no sample for the orders in between. If `steps.jsonl` lies beside the file, a worker that
     became free in the middle of a round and did not finish is censored from that moment; without it, it is left out. Of
-    a worker that sends several messages per step only the first is a sample: the others are not independent of it.
+    a worker that sends several messages per step, in one round or more, only the first is a sample: the others are not
+    independent of it.
 
     Raises:
         DataError: if a line is not JSON, or not an arrival; or the file is not as the run wrote it.
@@ -30,6 +31,10 @@ def read_arrivals(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     check_beside(path)
     check_beside(steps)
     rows = [(number, row) for number, row in _lines(path) if row["unit"] == 0]
+    first: dict[int, int] = {}  # round of each step
+    for _, row in rows:
+        first[row["step"]] = min(row["round"], first.get(row["step"], row["round"]))
+    rows = [(number, row) for number, row in rows if row["round"] == first[row["step"]]]
     begins = _begins(steps)
     carried = any(row["late"] for _, row in rows)
     samples: dict[tuple[int, int], tuple[int, Mapping[str, Any]]] = {}

@@ -89,8 +89,9 @@ class HealthMonitor(Resumable):
 
     def withdrawn(self, workers: Iterable[int]) -> None:
         """Record that some workers have nothing to answer until their next order."""
-        for worker in workers if self._detector is not None else ():
-            self._detector.dropped(worker, self.pool.engine.now())
+        if self._detector is not None:
+            for worker in workers:
+                self._detector.dropped(worker, self.pool.engine.now())
 
     def heard(self, event: Arrived, done: bool) -> None:
         """Record a message, in time or late; it clears a worker that was suspected.
