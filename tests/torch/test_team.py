@@ -252,14 +252,19 @@ def test_models_of_other_types(dtype: torch.dtype, way: str) -> None:
             assert float(cross_entropy(model(X.to(dtype)).float(), Y)) < 0.8 * float(cross_entropy(net()(X), Y))
 
 
-def test_a_model_that_is_moved_after_it_was_given() -> None:
+@pytest.mark.parametrize("way", ["busy", "first-gradients"])
+@pytest.mark.parametrize("every", [1, 6])
+def test_a_model_that_is_moved_after_it_was_given(way: str, every: int) -> None:
+    """Also where a newer model of the team comes just then: it goes to where the weights are by now."""
+
     def main() -> torch.Tensor:
         team = eht.join()
         model = net()
-        optimizer = team.optimizer(momentum(model), model)
-        for parameter in model.parameters():
-            parameter.data = parameter.data.clone()  # as .to(device) does
+        optimizer = team.optimizer(momentum(model), model, way=way)  # pyright: ignore[reportArgumentType]
         for step in range(6):
+            if step % every == 0:
+                for parameter in model.parameters():
+                    parameter.data = parameter.data.clone()  # as .to(device) does
             own = batch(team.rank, step)
             optimizer.zero_grad()
             cross_entropy(model(X[own]), Y[own]).backward()
@@ -269,6 +274,100 @@ def test_a_model_that_is_moved_after_it_was_given() -> None:
     run = eht.simulate(main, ranks=3, seconds_per_sample=0.01)
     assert run.returned[0] is not None
     assert torch.allclose(run.returned[0], weights(alone(net, momentum)), atol=1e-5)
+
+
+def test_a_moved_model_goes_on_from_the_teams_newest() -> None:
+    def main(moves: bool) -> torch.Tensor:
+        team = eht.join()
+        model = net()
+        optimizer = team.optimizer(momentum(model), model)
+        for step in range(8):
+            own = batch(team.rank, step)
+            optimizer.zero_grad()
+            cross_entropy(model(X[own]), Y[own]).backward()
+            if moves:
+                for parameter in model.parameters():
+                    parameter.data = parameter.data.clone()
+            optimizer.step()
+        return weights(team.model())
+
+    def run(moves: bool) -> torch.Tensor | None:
+        return eht.simulate(lambda: main(moves), 3, seconds_per_sample=[0.01, 0.013, 0.017]).returned[2]
+
+    moved, stayed = run(moves=True), run(moves=False)
+    assert moved is not None
+    assert stayed is not None
+    assert torch.equal(moved, stayed)
+
+
+def replace(model: torch.nn.Module) -> None:
+    model.load_state_dict({name: each.clone() for name, each in model.state_dict().items()}, assign=True)
+
+
+def reshape(model: torch.nn.Module) -> None:
+    next(model.parameters()).data = torch.zeros(16, 13)
+
+
+def buffer(model: torch.nn.Module) -> None:
+    model.register_buffer("scale", torch.ones(2))
+
+
+@pytest.mark.parametrize("way", ["busy", "first-gradients"])
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (replace, "model must have all parameters that the optimizer has, got \"a model without '0.weight' any more\""),
+        (reshape, r"the shape of '0.weight' must stay \(16, 12\), as the ranks agreed, got \(16, 13\)"),
+        (buffer, r"the shape of 'scale' must stay unset, as the ranks agreed, got \(2,\)"),
+    ],
+)
+def test_weights_that_ranks_cannot_add_up_any_more_are_refused(
+    way: str, change: Callable[[torch.nn.Module], None], told: str
+) -> None:
+    """Otherwise other tensors would be trained than the model has, without a word."""
+
+    def note(_: object, stepping: Any, model: torch.nn.Module) -> None:
+        if stepping.steps == 2:
+            for parameter in model.parameters():
+                parameter.grad = torch.zeros_like(parameter)
+            change(model)
+            stepping.step()
+
+    with pytest.raises(InvalidArgument, match=told):
+        eht.simulate(loop(3, each=note, way=way), ranks=2, seconds_per_sample=0.01)
+
+
+def test_a_parameter_of_another_name_is_the_same_one() -> None:
+    def note(_: object, stepping: Any, model: torch.nn.Module) -> None:
+        if stepping.steps == 2:
+            assert isinstance(model, torch.nn.Sequential)
+            model.insert(0, torch.nn.Identity())
+
+    run = eht.simulate(loop(4, each=note), ranks=2, seconds_per_sample=0.01)
+    assert run.returned[0] is not None
+    assert torch.equal(weights(run.returned[0]), weights(train(ranks=2, steps=4)))
+
+
+def test_a_rank_joins_once() -> None:
+    def main() -> None:
+        eht.join()
+        eht.join()
+
+    with pytest.raises(ErasureHeadError, match=r"Rank 0 has joined its team already: call join\(\) once, and go on"):
+        eht.simulate(main, ranks=2)
+
+
+def test_a_rank_s_own_steps_are_in_the_model_before_there_is_a_version_of_the_team() -> None:
+    run = eht.simulate(loop(2), ranks=3, seconds_per_sample=[0.01, 10.0, 10.0])
+    model = run.returned[0]
+    assert model is not None
+    own = net()
+    optimizer = momentum(own)
+    for step in range(2):
+        optimizer.zero_grad()
+        cross_entropy(own(X[batch(0, step)]), Y[batch(0, step)]).backward()
+        optimizer.step()
+    assert torch.allclose(weights(model), weights(net()) + (weights(own) - weights(net())) / 3, atol=1e-6)
 
 
 def test_a_compiled_model() -> None:

@@ -111,6 +111,30 @@ def test_one_that_hangs_until_all_others_have_ended_is_told() -> None:
         run(Hang(3, 1.0, 30.0))
 
 
+@pytest.mark.parametrize("way", ["busy", "first-gradients"])
+def test_one_that_begins_when_the_others_are_through_goes_on_from_their_model(way: str) -> None:
+    """It was left out as it was silent, and is still waited for, as nobody knows that its process has ended."""
+    seen: dict[int, float] = {}
+
+    def note(team: eht.Team, _: object, model: torch.nn.Module) -> None:
+        seen.setdefault(team.rank, loss_of(model))
+
+    run = eht.simulate(loop(STEPS, each=note, way=way), ranks=3, seconds_per_sample=0.02, faults=[Hang(2, 0.0, 40.0)])
+    assert all(model is not None for model in run.returned)
+    assert seen[2] < 0.7 * seen[0]
+    assert sum(version.steps.get(2, 0) for version in run.versions) == STEPS
+    assert run.ended[0] > 40.0 > run.versions[-STEPS - 1].seconds
+
+
+def test_one_that_was_started_and_does_not_come_is_waited_for_at_the_end_for_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    run = eht.simulate(loop(STEPS), ranks=3, seconds_per_sample=0.02, faults=[Hang(2, 0.0, 100.0)])
+    assert 60.0 < run.ended[0] < 75.0
+    (record,) = caplog.records
+    assert record.getMessage().startswith("All other ranks had ended when rank 2 began: it trains alone")
+
+
 def test_one_that_was_left_out_before_it_could_ask_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """It must not wait for an answer of those that have ended."""
     monkeypatch.setattr(Member, "forgotten", property(lambda member: member.rank == 3))

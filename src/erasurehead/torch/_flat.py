@@ -39,30 +39,49 @@ class Flat:
         self._model = model
         unique = {id(parameter): parameter for group in groups for parameter in group["params"]}
         self.parameters: list[torch.Tensor] = list(unique.values())
-        names = {id(parameter): name for name, parameter in model.named_parameters()}
-        for parameter in self.parameters:
-            name = names.get(id(parameter))
-            if name is None:
-                raise invalid(
-                    "model",
-                    "must have all parameters that the optimizer has",
-                    "a model without one of them",
-                    "make the optimizer from this model's parameters, after whatever replaces them",
-                )
+        self._names: list[str] = []
+        for name, parameter in zip(self.names, self.parameters, strict=True):
             if not parameter.is_floating_point():
                 raise invalid(
                     f"the parameter {name!r}", "must be of floating-point numbers", str(parameter.dtype), "freeze it"
                 )
-        tensors = [*self.parameters, *(buffer for _, buffer in self._buffers())]
+        tensors = [*self.parameters, *self._buffers()]
         self.dtype = np.dtype(np.float64 if any(each.dtype == _WIDE for each in tensors) else np.float32)
         self.n_parameters = sum(parameter.numel() for parameter in self.parameters)
-        self.length = self.n_parameters + sum(buffer.numel() for _, buffer in self._buffers())
+        self.length = sum(each.numel() for each in tensors)
+        self._shapes = self._shapes_now()
         self._joined: torch.Tensor | None = None
-        self._places: list[int] = []
         self._join()
+        self._places = self._places_now()
+
+    @property
+    def names(self) -> list[str]:
+        """What the parameters are called in the model."""
+        known = {id(parameter): name for name, parameter in self._model.named_parameters()}
+        names = [known.get(id(parameter), "") for parameter in self.parameters]
+        if "" in names:
+            lost = f"{self._names[names.index('')]!r} any more" if self._names else "one of them"
+            raise invalid(
+                "model",
+                "must have all parameters that the optimizer has",
+                f"a model without {lost}",
+                "make the optimizer from this model's parameters, after whatever replaces them, such as "
+                "load_state_dict(assign=True)",
+            )
+        self._names = names
+        return names
+
+    def _shapes_now(self) -> dict[str, tuple[int, ...]]:
+        own = zip(self.names, self.parameters, strict=True)
+        return {name: tuple(each.shape) for name, each in (*own, *self._named_buffers())}
+
+    def _places_now(self) -> list[tuple[int, int, torch.Size]]:
+        own = [(id(each), each.data_ptr(), each.shape) for each in self._model.parameters()]
+        return own + [(0, 0, each.shape) for each in self._buffers()]
 
     def _join(self) -> None:
         """Make the parameters views of one tensor, where they are all of one kind, on one device."""
+        self._joined = None
         kinds = {(parameter.dtype, parameter.device) for parameter in self.parameters}
         if len(kinds) != 1 or not all(map(_dense, self.parameters)):
             return
@@ -73,18 +92,33 @@ class Flat:
             view.copy_(parameter.data)
             parameter.data = view
             begin += parameter.numel()
-        self._joined, self._places = joined, [parameter.data_ptr() for parameter in self.parameters]
+        self._joined = joined
 
     def check(self) -> None:
-        """Make views again of parameters that were moved since, such as by `model.to(device)`."""
-        if self._joined is not None and [parameter.data_ptr() for parameter in self.parameters] != self._places:
-            self._joined = None
-            self._join()
+        """Make views again of parameters that were moved since, such as by `model.to(device)`.
 
-    def _buffers(self) -> Iterator[tuple[str, torch.Tensor]]:
-        for name, buffer in self._model.named_buffers():
-            if buffer.is_floating_point():
-                yield name, buffer
+        Raises:
+            InvalidArgument: if the model has others than the optimizer by now, or of other shapes.
+        """
+        if self._places_now() == self._places:
+            return
+        agreed, now = self._shapes, self._shapes_now()
+        if list(agreed.values()) != list(now.values()):
+            name = next(name for name in agreed | now if agreed.get(name) != now.get(name))
+            raise invalid(
+                f"the shape of {name!r}",
+                f"must stay {agreed.get(name, 'unset')}, as the ranks agreed",
+                now.get(name, "none any more"),
+                "give tensors their shapes before Team.optimizer",
+            )
+        self._join()
+        self._places = self._places_now()
+
+    def _named_buffers(self) -> Iterator[tuple[str, torch.Tensor]]:
+        return ((name, each) for name, each in self._model.named_buffers() if each.is_floating_point())
+
+    def _buffers(self) -> Iterator[torch.Tensor]:
+        return (each for _, each in self._named_buffers())
 
     def _pieces(self) -> Iterator[torch.Tensor]:
         """Yield tensors which, one after the other, are the vector."""
@@ -93,8 +127,7 @@ class Flat:
         else:
             for parameter in self.parameters:
                 yield parameter.data.view(-1) if parameter.data.is_contiguous() else parameter.data
-        for _, buffer in self._buffers():
-            yield buffer
+        yield from self._buffers()
 
     def room(self, more: int = 0) -> Array:
         """Return a new vector of zeros, with more elements behind the model's; where a GPU can reach it at once."""
@@ -108,11 +141,11 @@ class Flat:
 
     def read_buffers(self, out: Array) -> Array:
         """Copy the buffers, which are the model's last elements, into a vector, and return it."""
-        return _read((buffer for _, buffer in self._buffers()), out)
+        return _read(self._buffers(), out)
 
     def write_buffers(self, vector: Array) -> None:
         """Copy a vector into the buffers."""
-        _write((buffer for _, buffer in self._buffers()), vector)
+        _write(self._buffers(), vector)
 
     def gradients(self, out: Array, present: Array) -> None:
         """Copy the gradients into a vector, 0 where there is none, and note for each parameter whether there is."""

@@ -29,9 +29,16 @@ def join(secret_file: str | os.PathLike[str] | None = None, trusted_network: boo
         trusted_network: for ranks on several hosts whose ports nobody else can reach: do without a secret.
 
     Raises:
-        ErasureHeadError: if what the launcher says makes no sense, or the ranks cannot reach each other.
+        ErasureHeadError: if what the launcher says makes no sense, the ranks cannot reach each other, or this rank has
+            joined already.
     """
-    return Team(current_place() or _found_place(secret_file, trusted_network))
+    place = current_place() or _found_place(secret_file, trusted_network)
+    if place.joined:
+        raise ErasureHeadError(
+            f"Rank {place.rank} has joined its team already: call join() once, and go on with the team it returned."
+        )
+    place.joined = True
+    return Team(place)
 
 
 def _found_place(secret_file: str | os.PathLike[str] | None, trusted_network: bool) -> RankPlace:

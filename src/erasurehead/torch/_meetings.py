@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from itertools import pairwise
@@ -22,6 +23,8 @@ from erasurehead.torch._second_moments import SharedMoments, SharedMomentum, sha
 from erasurehead.torch._ways._base import Way
 from erasurehead.torch._ways._busy import Busy
 from erasurehead.torch._ways._first_gradients import FirstGradients
+
+logger = logging.getLogger("erasurehead")
 
 _LEAST_BYTES = 1 << 16  # of the largest message: who belongs to a team may be longer than a model
 
@@ -75,6 +78,10 @@ class Meeting(ABC):
             place.wait(lambda begun=begun: begun() or self.member.forgotten, what)
             agreement.check()
             self._check()
+        if not self.member.membership.view.members - {place.rank} and not place.joins:
+            logger.warning(
+                "All other ranks had ended when rank %s began: it trains alone, from its own first weights.", place.rank
+            )
         self.take()
         self._began = place.now()
 
@@ -103,9 +110,14 @@ class Meeting(ABC):
     def restart(self, version: int) -> None:
         """Go on from the model and the optimizer as they are here, and all ranks have just loaded them: a version."""
 
+    def newest(self, copied: torch.nn.Module) -> None:
+        """Write the newest model that is here, and this rank's share of its steps since, into a copy of the model."""
+        self._flat.check()
+        own = dict(copied.named_parameters())
+        Flat([{"params": [own[name] for name in self._flat.names]}], copied).write(self._newest())
+
     @abstractmethod
-    def newest(self, flat: Flat) -> None:
-        """Write the newest model that is here into a copy of the model."""
+    def _newest(self) -> Array: ...
 
     def _check(self) -> None:
         if self.member.forgotten:
@@ -165,6 +177,7 @@ class BusyMeeting(Meeting):
 
     def step(self, step: Step, samples: Callable[[], float]) -> float | None:
         flat = self._flat
+        flat.check()
         self.take()
         with self.place.held():
             sent = self.member.port.room(self._length, flat.dtype)
@@ -217,9 +230,14 @@ class BusyMeeting(Meeting):
             moments.read(told[flat.length :])
         return told
 
-    def newest(self, flat: Flat) -> None:
+    def _newest(self) -> Array:
         with self.place.held():
-            flat.write(self.member.latest().vector)
+            name, _, newest = self.member.latest()
+            ranks = max(len(self.member.steppers), 1)
+        length = self._flat.length
+        if name != self.taken or self._before is newest:
+            return newest
+        return newest[:length] + (self._before[:length] - newest[:length]) * (1.0 / ranks)
 
 
 @final
@@ -339,6 +357,6 @@ class GradientMeeting(Meeting):
     def restart(self, version: int) -> None:
         self._flat.read_buffers(self._before)  # all else is alike in all ranks, and nobody has to be told
 
-    def newest(self, flat: Flat) -> None:
+    def _newest(self) -> Array:
         self.take()
-        flat.write(self._flat.read(self._flat.room()))
+        return self._flat.read(self._flat.room())

@@ -24,6 +24,8 @@ _MOST_BEHIND = 2  # versions that are kept for a script that must follow each; w
 
 _LOST = 2.0 * LEASE  # seconds without an answer after which a message was lost
 
+_COMES = 20.0 * LEASE  # seconds for which who gathers stays at the end for a rank that was started and never heard of
+
 Name: TypeAlias = tuple[int, int]
 """Of a version of the team's model: the term in which it was closed, and its number."""
 
@@ -135,6 +137,8 @@ class Member:
         self._view = self.membership.view  # that has been acted on
         self._since = 0  # the term since when this rank gathers
         self._resting: set[int] = set()  # who makes no more steps, but stays
+        self._to_come = set(ranks) - {self.rank}  # who was not heard of yet: a start may take as long as it takes
+        self._rested_at = float("inf")
         self._heard: deque[KnownVersion] = deque()
         # For ways in which a script must follow each version
         self.asked: list[int] = []
@@ -252,6 +256,7 @@ class Member:
     def rest(self) -> None:
         """Make no more steps."""
         self._resting.add(self.rank)
+        self._rested_at = self.port.now()
         self._say_resting()
         self._act()
 
@@ -262,6 +267,8 @@ class Member:
     @property
     def may_leave(self) -> bool:
         """Whether nobody misses this rank: all that it offered was added, and it gathers for nobody."""
+        if self.membership.gathers and self._to_come - self.membership.ended:
+            return False
         if self.membership.gathers or (self.way.waits and self.membership.belongs):
             return not self.steppers
         return not self.membership.belongs or not (self._unsent or self._unread or self._orphaned)
@@ -278,6 +285,8 @@ class Member:
         """Handle a message."""
         if self.left or sender in self.membership.ended:
             return
+        if head.kind is not Kind.HELLO:  # by that alone it does not belong yet
+            self._to_come.discard(sender)
         known = self.membership.view.members
         match head.kind:
             case Kind.ASK | Kind.HAND:
@@ -334,6 +343,9 @@ class Member:
     def on_time(self) -> None:
         """Do what it is time for."""
         if not self.left:
+            if self._to_come and self.port.now() >= self._rested_at + _COMES:
+                self._to_come.clear()
+                self.port.wake_script()
             self.membership.on_time(self.port)
             self._act()
 

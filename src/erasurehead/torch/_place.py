@@ -20,12 +20,14 @@ class RankPlace(ABC):
         size: number of ranks that were started together.
         ahead: how many answers a script should ask for before it needs them, so that it does not wait for them.
         joins: whether this rank was started later, by a number of its own that is none of theirs.
+        joined: whether its script has called `join`.
     """
 
     rank: int
     size: int
     ahead: int = 1
     joins: bool = False
+    joined: bool = False
 
     @abstractmethod
     def now(self) -> float:

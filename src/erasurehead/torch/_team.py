@@ -109,7 +109,8 @@ class Team:
                 "give one optimizer all parameters, in groups with settings of their own, and nn.ModuleList of all "
                 "models: groups without gradients are left alone",
             )
-        self._not_finite, self._model = not_finite, getattr(model, "_orig_mod", model)  # as torch.compile names it
+        plain = self._model = getattr(model, "_orig_mod", model)  # as torch.compile names it
+        self._not_finite = not_finite
         self._records = None if record is None else Path(record)
         if way not in (None, *_WAYS):
             raise invalid("way", f"must be one of {', '.join(_WAYS)}", way)
@@ -125,23 +126,24 @@ class Team:
             model.register_forward_pre_hook(_counting(model, self.add_samples))
         self._optimizer = TeamOptimizer(optimizer, self._step, alone=self.size == 1)
         if self.size > 1:
-            flat = Flat(optimizer.param_groups, model)
-            own = about(optimizer, model, self.size, chosen)
+            flat = Flat(optimizer.param_groups, plain)
+            own = about(optimizer, plain, self.size, chosen)
             self._meeting = _WAYS[chosen](
                 self._place, flat, optimizer, self._optimizer.own_step, self._record, own, bfloat16, self._leave_out
             )
         return self._optimizer
 
     def model(self) -> torch.nn.Module:
-        """Return a copy of the model with the weights of the team's newest version, as far as this rank has heard."""
+        """Return a copy of the model with the weights of the team's newest version, as far as this rank has heard.
+
+        Steps of this rank since then are in it by their share, so that also a script that is through before the first
+        version has a model that was trained.
+        """
         if self._model is None:
             raise invalid("model", "must be given to Team.optimizer first", "none")
         copied = copy.deepcopy(self._model)
-        if self._meeting is not None and self._optimizer is not None:
-            names = {id(parameter): name for name, parameter in self._model.named_parameters()}
-            own = dict(copied.named_parameters())
-            parameters = {id(p): own[names[id(p)]] for group in self._optimizer.param_groups for p in group["params"]}
-            self._meeting.newest(Flat([{"params": list(parameters.values())}], copied))
+        if self._meeting is not None:
+            self._meeting.newest(copied)
         return copied
 
     def batches(
