@@ -33,7 +33,11 @@ KILLS = int(os.environ.get("ERASUREHEAD_KILLS", "2"))
 OURS = [sys.executable, "-m", "erasurehead.torch.run", "-n", "{n}", "--restarts", "{restarts}"]
 MPIEXEC = ["mpiexec", "--oversubscribe", "--allow-run-as-root", "-n", "{n}", sys.executable]
 RECOVERY = ["mpiexec", "--enable-recovery", *MPIEXEC[1:]]
+_BY_SLURM = ["srun"] if shutil.which("srun") else [sys.executable, str(Path(__file__).with_name("stand_in_srun.py"))]
+SRUN = [*_BY_SLURM, "-n", "{n}", "--kill-on-bad-exit=0", sys.executable]
+SRUN_ALL = [*_BY_SLURM, "-n", "{n}", "--kill-on-bad-exit=1", sys.executable]
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "{n}"]
+RAY_TRAIN = [sys.executable, str(Path(__file__).with_name("ray_train.py")), "{n}", "{restarts}"]
 
 
 class Team:
@@ -147,14 +151,18 @@ def team(command: Sequence[str], folder: Path, n: int = 3, restarts: int = 0) ->
 
 
 @pytest.mark.parametrize("victim", [0, 2])
-@pytest.mark.parametrize("command", [OURS, RECOVERY], ids=["ours", "mpiexec --enable-recovery"])
-def test_the_others_go_on_when_a_rank_dies(tmp_path: Path, command: list[str], victim: int) -> None:
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [(OURS, 0), (RECOVERY, 0), (SRUN, 128 + signal.SIGKILL)],
+    ids=["ours", "mpiexec --enable-recovery", "srun --kill-on-bad-exit=0"],
+)
+def test_the_others_go_on_when_a_rank_dies(tmp_path: Path, command: list[str], code: int, victim: int) -> None:
     shared = set(os.listdir("/dev/shm"))
     with team(command, tmp_path) as ranks:
         ranks.strike([victim])
         ranks.goes_on()
         assert ranks.closings[-1]["members"] == [rank for rank in range(3) if rank != victim]
-        assert ranks.end() == 0
+        assert ranks.end() == code
         ranks.check_one_team()
         assert all(0 <= lost <= 1 for lost in ranks.lost_steps().values())
         assert len(ranks.lost_steps()) == 2
@@ -162,7 +170,7 @@ def test_the_others_go_on_when_a_rank_dies(tmp_path: Path, command: list[str], v
 
 
 @pytest.mark.parametrize("victim", [0, 2])
-@pytest.mark.parametrize("command", [MPIEXEC, TORCHRUN], ids=["mpiexec", "torchrun"])
+@pytest.mark.parametrize("command", [MPIEXEC, TORCHRUN, SRUN_ALL], ids=["mpiexec", "torchrun", "srun"])
 def test_some_launchers_end_all_when_a_rank_dies(tmp_path: Path, command: list[str], victim: int) -> None:
     if command is TORCHRUN:
         pytest.importorskip("torch")
@@ -191,7 +199,11 @@ def test_torchrun_starts_all_again_as_a_new_team(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("victim", [0, 2])
-@pytest.mark.parametrize("command", [OURS, MPIEXEC, TORCHRUN], ids=["ours", "mpiexec", "torchrun"])
+@pytest.mark.parametrize(
+    "command",
+    [OURS, MPIEXEC, RECOVERY, TORCHRUN, SRUN],
+    ids=["ours", "mpiexec", "mpiexec --enable-recovery", "torchrun", "srun"],
+)
 def test_the_others_go_on_when_a_rank_hangs_and_it_comes_back(tmp_path: Path, command: list[str], victim: int) -> None:
     if command is TORCHRUN:
         pytest.importorskip("torch")
@@ -204,6 +216,29 @@ def test_the_others_go_on_when_a_rank_hangs_and_it_comes_back(tmp_path: Path, co
         ranks.until(lambda: ranks.closings[-1]["members"] == [0, 1, 2])
         assert ranks.end() == 0
         ranks.check_one_team()
+
+
+def test_ray_train_lets_a_rank_hang_and_starts_all_again_when_one_dies(tmp_path: Path) -> None:
+    """One start of Ray, as it takes long: a rank hangs; one dies, and all begin anew; who gathers dies, and all end."""
+    pytest.importorskip("ray.train.torch")
+    with team(RAY_TRAIN, tmp_path, restarts=1) as ranks:
+        ranks.strike([0], signal.SIGSTOP)
+        ranks.until(lambda: ranks.closings[-1]["members"] == [1, 2])
+        ranks.strike([0], signal.SIGCONT)
+        ranks.until(lambda: ranks.closings[-1]["members"] == [0, 1, 2])
+        ranks.goes_on()
+        ranks.check_one_team()
+        before = set(ranks.pids.values())
+        ranks.strike([1])
+        ranks.until(lambda: len(ranks.pids) == 3 and not before & set(ranks.pids.values()))
+        ranks.goes_on()
+        assert ranks.closings[-1]["term"] == 0
+        ranks.strike([0])
+        assert ranks.launcher.wait(PATIENCE) != 0
+        deadline = time.monotonic() + PROMPT
+        while any(os.path.exists(f"/proc/{pid}") for pid in ranks.pids.values()):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
 
 
 def test_any_rank_may_be_killed_again_and_again_and_another_joins_in_its_place(tmp_path: Path) -> None:

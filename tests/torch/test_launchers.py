@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -115,6 +116,32 @@ def test_what_makes_no_sense_is_said_in_a_sentence(environment: dict[str, str], 
         started(environment)
 
 
+@pytest.mark.parametrize(
+    ("nodes", "host"),
+    [
+        ("node3", "node3"),
+        ("node[03-05,07],big1", "node03"),
+        ("a1,b[2-3]", "a1"),
+        ("rack[7]-ib", "rack7-ib"),
+        ("r[1-2]n[3-4]", None),
+        ("", None),
+    ],
+)
+def test_srun_says_on_which_host_rank_0_is(nodes: str, host: str | None) -> None:
+    found, other = started(SRUN | {"SLURM_STEP_NODELIST": nodes}), started(SRUN | {"SLURM_JOB_ID": "78"})
+    assert found is not None
+    assert other is not None
+    if host is None:
+        assert found.contact is None
+    else:
+        assert found.contact is not None
+        assert found.contact[0] == host
+        assert 20_000 <= found.contact[1] < 30_000  # the same for all ranks, and hardly ever for another job
+        given = started(SRUN | {"SLURM_STEP_NODELIST": nodes, "MASTER_ADDR": "there", "MASTER_PORT": "29500"})
+        assert given is not None
+        assert given.contact == ("there", 29_501)
+
+
 SAY = (
     "import json, sys\nfrom dataclasses import asdict\nfrom erasurehead.torch._launchers import started\n"
     "sys.stdout.write(json.dumps(asdict(started())) + '\\n')"
@@ -130,8 +157,9 @@ SAY = (
         [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3"],
         ["mpiexec", "--oversubscribe", "--allow-run-as-root", "-n", "3", sys.executable],
         ["srun", "-n", "3", sys.executable],
+        [sys.executable, str(Path(__file__).with_name("stand_in_srun.py")), "-n", "3", sys.executable],
     ],
-    ids=["ours", "torchrun", "mpiexec", "srun"],
+    ids=["ours", "torchrun", "mpiexec", "srun", "what stands in for srun"],
 )
 def test_real_launchers(command: list[str], tmp_path: os.PathLike[str]) -> None:
     if shutil.which(command[0]) is None:
@@ -148,3 +176,44 @@ def test_real_launchers(command: list[str], tmp_path: os.PathLike[str]) -> None:
     assert sorted(one["local_rank"] for one in found) == [0, 1, 2]
     assert {(one["size"], one["local_size"]) for one in found} == {(3, 3)}
     assert len({one["team"] for one in found}) == 1
+
+
+BY_MPI = """
+import os, sys
+os.environ["OMPI_COMM_WORLD_LOCAL_SIZE"], os.environ["OMPI_COMM_WORLD_LOCAL_RANK"] = "1", "0"  # each a host of its own
+if len(sys.argv) > 1:
+    import mpi4py.MPI
+import torch
+import erasurehead.torch as eht
+try:
+    team = eht.join(trusted_network=True)
+    model = torch.nn.Linear(2, 1)
+    optimizer = team.optimizer(torch.optim.SGD(model.parameters(), 0.1), model)
+    for step in range(20):
+        optimizer.zero_grad()
+        model(torch.ones(4, 2)).square().mean().backward()
+        optimizer.step()
+    team.close()
+    os.write(1, b"trained\\n")
+except Exception as error:
+    os.write(1, f"{error}\\n".encode())
+"""
+
+
+@pytest.mark.processes
+@pytest.mark.slow
+@pytest.mark.parametrize("by_mpi", [True, False])
+def test_ranks_of_several_hosts_find_the_first_one_by_mpi(tmp_path: Path, by_mpi: bool) -> None:
+    for needed in ("mpi4py.MPI", "torch", "zmq"):
+        pytest.importorskip(needed)
+    if shutil.which("mpiexec") is None:
+        pytest.skip("mpiexec is not here")
+    path = tmp_path / "train.py"
+    path.write_text(BY_MPI, encoding="utf-8")
+    command = ["mpiexec", "--oversubscribe", "--allow-run-as-root", "-n", "3", sys.executable, path, *["x"] * by_mpi]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 0, done.stderr
+    if by_mpi:
+        assert done.stdout.count("trained") == 3, done.stdout + done.stderr
+    else:
+        assert done.stdout.count("or import mpi4py.MPI before join(), by which ranks find the first one.") == 3

@@ -11,7 +11,7 @@ from typing import Any, final
 from erasurehead.errors import ErasureHeadError
 from erasurehead.torch._endpoints._base import RankEndpoint
 from erasurehead.torch._endpoints.local import LocalEndpoint
-from erasurehead.torch._launchers import Started, started
+from erasurehead.torch._launchers import Started, started, told_by_mpi
 from erasurehead.torch._member import Member
 from erasurehead.torch._place import RankPlace, current_place
 from erasurehead.torch._port import MemberPort
@@ -56,15 +56,15 @@ def _found_place(secret_file: str | os.PathLike[str] | None, trusted_network: bo
 def _across_hosts(how: Started, secret_file: str | os.PathLike[str] | None, trusted_network: bool) -> RankEndpoint:
     from erasurehead.torch._endpoints.zmq import ZmqEndpoint
 
-    if how.contact is None:
+    contact = how.contact or told_by_mpi()
+    if contact is None:
+        mpi = ", or import mpi4py.MPI before join(), by which ranks find the first one" * how.by.startswith("mpiexec")
         raise ErasureHeadError(
             f"{how.by} has started ranks on several hosts, and does not say where the first one can be reached: set "
-            "MASTER_ADDR to a host name and MASTER_PORT to a free port there, the same for all ranks."
+            f"MASTER_ADDR to a host name and MASTER_PORT to a free port there, the same for all ranks{mpi}."
         )
-    host, port = how.contact
-    beside = port if how.by == "erasurehead.torch.run" else port + 1  # torchrun's own store is at the port
-    team = f"{how.team} {host}:{port}"
-    return ZmqEndpoint(team, how.number, how.size, (host, beside), secret_file, trusted_network, listens=how.rank == 0)
+    team = f"{how.team} {contact[0]}:{contact[1]}"
+    return ZmqEndpoint(team, how.number, how.size, contact, secret_file, trusted_network, listens=how.rank == 0)
 
 
 @final

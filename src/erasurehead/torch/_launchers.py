@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import socket
+import sys
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct
-from typing import final
+from typing import Any, final
 
 from erasurehead.errors import ErasureHeadError
 
@@ -42,7 +46,8 @@ class Started:
         number: the same, or for a rank that was started later a number that no other rank has ever had.
         local_rank, local_size: the same among those on its host.
         team: equal for the ranks of one start, and different for each start on a host.
-        contact: the address at which rank 0's host is reached and a free port there, if the launcher says.
+        contact: where rank 0 listens to ranks of other hosts, a host and a port, if the launcher says or it can be
+            told from what it says.
         ends: the pipe in which the launcher tells which ranks have ended, if it does.
         joined: the pipe in which it wants to be told that this one has joined its team, if it does.
     """
@@ -77,6 +82,9 @@ class _Launcher:
     names: tuple[str, ...]
     needs: str = ""  # a variable without which the others mean nothing
 
+
+_PORTS = range(20_000, 30_000)
+"""Among which ranks that srun has started choose one by their job and step: below those that systems give out."""
 
 _LAUNCHERS = (
     _Launcher(
@@ -175,7 +183,10 @@ def _read(launcher: _Launcher, given: Mapping[str, str]) -> Started:
         team = "alone"
     contact = None
     if given.get("MASTER_ADDR") and given.get("MASTER_PORT", "").isdigit():
-        contact = given["MASTER_ADDR"], int(given["MASTER_PORT"])
+        own = by != "erasurehead.torch.run"  # torchrun's store is at the port itself
+        contact = given["MASTER_ADDR"], int(given["MASTER_PORT"]) + own
+    elif first := _first_host(given.get("SLURM_STEP_NODELIST", "")) if by == "srun" else "":
+        contact = first, _PORTS[zlib.crc32(team.encode()) % len(_PORTS)]
     number = _count(by, NUMBER, given) if NUMBER in given else rank
     return Started(by, rank, size, local_rank, local_size, team, contact, number, given.get(ENDS), given.get(JOINED))
 
@@ -188,6 +199,28 @@ def _tasks_here(given: Mapping[str, str]) -> str:
         counts += [count] * (int(times) if times.isdigit() else 1)
     node = given.get("SLURM_NODEID", "0")
     return counts[int(node)] if node.isdigit() and int(node) < len(counts) else ""
+
+
+def _first_host(names: str) -> str:
+    """Return the first host, where srun's first task is, of a list such as node[03-05,7],big1."""
+    found = re.match(r"([^\[\],]+)(?:\[(\d+)[^\]]*\])?([^\[\],]*)(?:,|$)", names)
+    return "" if found is None else "".join(part or "" for part in found.groups())
+
+
+def told_by_mpi() -> tuple[str, int] | None:
+    """Return what rank 0 tells the others by MPI, if the script has initialized it: its host, and a free port there."""
+    mpi: Any = sys.modules.get("mpi4py.MPI")
+    if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
+        return None
+    told = bytearray(256)
+    if mpi.COMM_WORLD.rank == 0:
+        with socket.socket() as free:
+            free.bind(("", 0))
+            said = f"{free.getsockname()[1]} {socket.gethostname()}".encode()
+        told[: len(said)] = said
+    mpi.COMM_WORLD.Bcast(told)
+    port, host = told.rstrip(b"\0").decode().split(" ", 1)
+    return host, int(port)
 
 
 def _count(by: str, name: str, given: Mapping[str, str]) -> int:
