@@ -90,6 +90,7 @@ class Network:
 
     def __init__(self, hosts: list[Host], stem: str) -> None:
         self.hosts, self.stem, self.switch = hosts, stem, f"{stem}-switch"
+        self._cables: dict[Host, subprocess.Popen[str]] = {}
 
     def cut(self, host: Host) -> None:
         """Pull a host's cable: from now on nothing reaches it, and nobody is told."""
@@ -106,12 +107,48 @@ class Network:
                 if why is not None:
                     pytest.skip(f"the kernel can slow no link: it has neither tbf nor netem ({why})")
 
-    def worsen(self, host: Host, *how: str) -> None:
-        """Have what a host sends delayed or lost, as netem takes it; skip the test where the kernel cannot."""
+    def worsen(self, host: Host, delay: float, jitter: float = 0.0, loss: float = 0.0) -> None:
+        """Have what a host sends and receives delayed by so many seconds, more or less, and lost so often.
+
+        By netem, or by a program in its cable (`slow_cable.py`) where the kernel has none; that is not to be combined
+        with `split`.
+        """
+        how = ["delay", f"{1e3 * delay:g}ms", f"{1e3 * jitter:g}ms", "loss", f"{100.0 * loss:g}%"]
         for space, link in ((self.switch, host.port), (host.namespace, LINK)):
-            why = _tries(["tc", "-n", space, "qdisc", "replace", "dev", link, "root", "netem", *how])
-            if why is not None:
-                pytest.skip(f"the kernel can delay or lose nothing: it has no netem ({why})")
+            if _tries(["tc", "-n", space, "qdisc", "replace", "dev", link, "root", "netem", *how]) is not None:
+                self.unplug(host)
+                self._plug(host, delay, jitter, loss)
+                break
+
+    def _plug(self, host: Host, *how: float) -> None:
+        """Put a program between a host's cable and the switch."""
+        if not os.path.exists("/dev/net/tun"):
+            pytest.skip("the kernel can delay or lose nothing: it has neither netem nor TAP devices")
+        near, far, box = f"n{host.port}", f"f{host.port}", f"b{host.port}"
+        for tap in (near, far):
+            _ip("-n", self.switch, "tuntap", "add", "dev", tap, "mode", "tap")
+        _ip("-n", self.switch, "link", "add", box, "type", "bridge")
+        command = [sys.executable, str(Path(__file__).with_name("slow_cable.py")), near, far, *map(str, how)]
+        self._cables[host] = process = subprocess.Popen(
+            ["ip", "netns", "exec", self.switch, *command], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "plugged\n"
+        for link, into in ((near, box), (far, "bridge"), (host.port, box)):
+            _ip("-n", self.switch, "link", "set", link, "master", into, "up")
+        _ip("-n", self.switch, "link", "set", box, "up")
+
+    def unplug(self, host: Host) -> None:
+        """Take out the program that `worsen` may have put into a host's cable."""
+        process = self._cables.pop(host, None)
+        if process is not None:
+            process.kill()
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+            _tries(["ip", "-n", self.switch, "link", "set", host.port, "master", "bridge"])
+            for link in ("n", "f", "b"):
+                _tries(["ip", "-n", self.switch, "link", "delete", f"{link}{host.port}"])
 
     def split(self, hosts: Sequence[Host]) -> None:
         """Let these hosts reach each other, and the others each other, and nobody anybody else."""
@@ -128,6 +165,7 @@ class Network:
 
     def heal(self, host: Host) -> None:
         """Undo `cut`, `slow` and `worsen`."""
+        self.unplug(host)
         for space, link in ((self.switch, host.port), (host.namespace, LINK)):
             _tries(["tc", "-n", space, "qdisc", "del", "dev", link, "root"])
         _ip("-n", self.switch, "link", "set", host.port, "up")
@@ -186,6 +224,7 @@ def _build(network: Network) -> None:
 
 def _tear_down(network: Network) -> None:
     for host in network.hosts:
+        network.unplug(host)
         with contextlib.suppress(_Refused):
             network.kill(host)
         _tries(["ip", "netns", "delete", host.namespace])

@@ -56,6 +56,14 @@ def check_links(network: Network, here: Host, there: Host) -> None:
     healed = seconds_to_send(here, there)
     assert healed is not None
     assert healed < slow / 2
+    network.worsen(there, delay=0.1)
+    late = seconds_to_send(here, there)
+    assert late is not None
+    assert late > 0.4  # there and back, twice
+    network.heal(there)
+    healed = seconds_to_send(here, there)
+    assert healed is not None
+    assert healed < late
 
 
 def test_hosts_talk_and_links_can_be_cut_slowed_and_healed() -> None:
