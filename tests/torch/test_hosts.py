@@ -185,3 +185,39 @@ def test_a_partition_ends_in_one_team(tmp_path: Path, side: tuple[int, ...]) -> 
         closings = ranks.closings()
     assert {rank for at, _, _, rank in closings if begin + LEASE < at < healed} <= goes_on
     assert len({(one["term"], one["gathers"]) for one in ended.values()}) == 1
+
+
+BY_SRUN = """
+import os, sys
+import torch
+import erasurehead.torch as eht
+team = eht.join(trusted_network=True)
+model = torch.nn.Linear(2, 1)
+optimizer = team.optimizer(torch.optim.SGD(model.parameters(), 0.1), model)
+for step in range(20):
+    optimizer.zero_grad()
+    model(torch.ones(4, 2)).square().mean().backward()
+    optimizer.step()
+team.close()
+sys.stdout.write(f"rank {team.rank} of {team.size} is through")
+"""
+
+
+def test_ranks_that_srun_has_started_find_the_first_host_by_themselves() -> None:
+    pytest.importorskip("torch")
+    step = {
+        "JOB_ID": 7,
+        "STEP_ID": 0,
+        "STEP_NUM_TASKS": 3,
+        "STEP_TASKS_PER_NODE": "1(x3)",
+        "STEP_NODELIST": "host[0-2]",
+    }
+    with several_hosts(3) as network:
+        processes: list[subprocess.Popen[str]] = []
+        for number, host in enumerate(network.hosts):
+            own = step | {"PROCID": number, "NODEID": number, "LOCALID": 0}
+            words = [f"SLURM_{name}={value}" for name, value in own.items()]
+            command = host.command("env", *words, sys.executable, "-c", BY_SRUN)
+            processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        said = [process.communicate(timeout=PATIENCE)[0] for process in processes]
+    assert said == [f"rank {number} of 3 is through" for number in range(3)]
