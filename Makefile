@@ -51,9 +51,9 @@ unexport PYTHONDONTWRITEBYTECODE
 TEST := $(BIN)/python -m pytest -q -n 4 --dist loadgroup --no-loadscope-reorder
 # None of the quick ones waits for anything.
 QUICK := $(subst -n 4,-n 2,$(TEST))
-# Tests that start PyTorch, JAX or Ray, which take as long as all others: run by themselves, within a time of their own.
+# Tests that start PyTorch, JAX, Ray or a browser, which take as long as all others: run by themselves, within a time of their own.
 STACKS := tests/torch $(addprefix tests/problems/test_,differentiable_engines.py jax_problem.py torch_problem.py) \
-	$(addprefix tests/engines/test_,ray.py ray_hosts.py)
+	$(addprefix tests/engines/test_,ray.py ray_hosts.py) tests/watch/test_browser.py
 # Where the tests are that measure time: the others need not be collected for them.
 ALONE_IN := $(shell grep -rl --include='*.py' 'mark\.alone' tests)
 ALONE := $(BIN)/python -m pytest -q -m alone
@@ -68,7 +68,7 @@ test: $(READY)  ## Run the whole test suite but for test-stacks, on 2 cores
 	$(ALONE) $(filter-out $(STACKS) $(addsuffix /%,$(STACKS)),$(ALONE_IN))
 
 .PHONY: test-stacks
-test-stacks: $(READY)  ## Run the tests with PyTorch, JAX and Ray, within half an hour
+test-stacks: $(READY)  ## Run the tests with PyTorch, JAX, Ray and a browser, within half an hour
 	$(COMPILE)
 	$(TEST) -m 'not alone' --session-timeout=1500 $(STACKS)
 	$(ALONE) --session-timeout=300 $(filter $(STACKS) $(addsuffix /%,$(STACKS)),$(ALONE_IN))

@@ -32,6 +32,7 @@ CORE = (
     "erasurehead predict houses houses.csv",
     "erasurehead evaluate houses houses.csv",
     "erasurehead coefficients houses",
+    "erasurehead report houses --out houses.html",
     "erasurehead consensus --data houses.csv --label price --categorical --steps 5 --policy dynamic()",
     "erasurehead plan --workers 10 --seconds-per-task 0.1 --delays exponential(mean=0.5)",
     f"{TRAIN} --engine virtual --delays exponential(mean=0.1)",

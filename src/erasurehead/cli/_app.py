@@ -20,6 +20,8 @@ from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument, Mis
 _COMMANDS = {
     "train": "Train one model, and record the run in a folder.",
     "resize": "Add workers to a run in progress, or remove some.",
+    "watch": "Look at a run in a browser while it goes on.",
+    "report": "Write what a run did as a page in one file that can be mailed.",
     "compare": "Race several schemes: same data, same delays, same first model.",
     "consensus": "Train without a coordinator: peers average with their neighbours, and wait only for some of them.",
     "data": "Show which data sets of the paper are available, or what a file contains.",

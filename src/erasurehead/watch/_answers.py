@@ -1,0 +1,81 @@
+"""The single answers of workers in some steps, looked up in a file of arrivals that may be far too long to be read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from erasurehead._internal.storage.folders import Folder
+from erasurehead.errors import DataError
+from erasurehead.runs._jsonl import object_in
+from erasurehead.runs._names import ARRIVALS
+from erasurehead.watch._columns import number
+
+_PIECE = 1 << 16  # bytes that are read at once
+_PROBED = 1 << 20  # bytes in which an answer in time is looked for
+
+FIELDS = ("round", "worker", "message", "started", "seconds", "censored", "late", "used")
+"""What is told of an answer, in this order."""
+
+
+def answers(place: Path, first: float, last: float, low: int, high: int, most: int) -> list[list[Any]]:
+    """Return the answers of some workers in some steps, by `FIELDS`; none if they cannot be read.
+
+    Arguments:
+        place: the run's folder.
+        first, last: the first and the last step.
+        low, high: the first worker, and one more than the last.
+        most: the most answers to return.
+    """
+    found: list[list[Any]] = []
+    try:
+        with Folder.open(place) as folder:
+            file = folder.opened(ARRIVALS)
+        try:
+            for row in _from(file, _begin_of(file, first)):
+                if number(row, "step") > last or len(found) == most:
+                    break
+                if number(row, "step") >= first and low <= number(row, "worker") < high:
+                    found.append([row.get(name) for name in FIELDS])
+        finally:
+            os.close(file)
+    except (OSError, DataError):
+        return found
+    return found
+
+
+def _begin_of(file: int, step: float) -> int:
+    """Return a place in a file of arrivals, the beginning of a line, before which there is nothing of a step.
+
+    Rows are in the order of steps, but for answers that came late, which are passed over here.
+    """
+    low, high = 0, os.fstat(file).st_size
+    while high - low > _PIECE:
+        middle = (low + high) // 2
+        line = middle + len(_line_at(file, middle))
+        row = next((row for row in _from(file, line, line + _PROBED) if row.get("late") is not True), None)
+        if row is None or number(row, "step") >= step:
+            high = middle
+        else:
+            low = line
+    return low
+
+
+def _line_at(file: int, place: int) -> bytes:
+    """Return the rest of the line that a place is in, with its end."""
+    rest = b""
+    while b"\n" not in rest and (piece := os.pread(file, _PIECE, place + len(rest))):
+        rest += piece
+    return rest[: rest.find(b"\n") + 1] or rest
+
+
+def _from(file: int, begin: int, end: float = float("inf")) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects in the whole lines from a place on, which is where a line begins."""
+    rest = b""
+    while begin < end and (piece := os.pread(file, _PIECE, begin)):
+        begin += len(piece)
+        *whole, rest = (rest + piece).split(b"\n")
+        for line in whole:
+            yield object_in(line, Path(ARRIVALS), 0)
