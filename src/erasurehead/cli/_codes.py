@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from erasurehead.cli._options import OutputOptions, argument, option
+from erasurehead.cli._options import OutputOptions, argument, folder, option
 from erasurehead.cli._screen import Screen
 from erasurehead.errors import InvalidArgument, invalid
 from erasurehead.runs._names import check_writable
@@ -119,9 +119,7 @@ def compare(
         "--effort", "Straggler sets that the adversary may try for each number.", panel=_ANALYSIS, metavar="N"
     ),
     seed: int | None = option("--seed", "Seed of the random sets (0).", panel=_ANALYSIS, metavar="N"),
-    out: str | None = option(
-        "--out, -o", "Folder for pictures; by default none are drawn.", panel="Output", metavar="FOLDER"
-    ),
+    out: str | None = folder("Folder for pictures; by default none are drawn."),
     output: OutputOptions,
 ) -> None:
     """Compare codes."""

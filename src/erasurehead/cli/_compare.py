@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from erasurehead._internal.atomic_files import write_whole
-from erasurehead.cli._options import OutputOptions, RunOptions, argument, option
+from erasurehead.cli._options import OutputOptions, RunOptions, argument, option, pictures
 from erasurehead.cli._screen import Screen
 from erasurehead.cli._streams import INTERRUPTED
 from erasurehead.cli._train import COMMON as TRAIN, introduce
@@ -79,9 +79,7 @@ def run(
         metavar="METRIC=VALUE",
     ),
     options: RunOptions,
-    figures: bool = option(
-        "--figures/--no-figures", "Draw figures (needs matplotlib).", panel="Output", shown=True, default=True
-    ),
+    figures: bool = pictures("figures"),
     alone: bool = option(
         "--alone/--no-alone",
         "Also measure how long the same problem takes on one core, without workers and delays; this takes at "
@@ -170,10 +168,8 @@ def _compare_finished(
     title, drawn = " and ".join(sorted({str(one.facts["delays"]) for one in compared.runs})), list[Path]()
     write_whole(place / TABLE, [compared.to_markdown().encode()], access)
     if figures:
-        try:
+        with screen.drawing("figures"):
             drawn = compared.draw(place / FIGURES, title=title, access=access)
-        except MissingExtra as missing:
-            screen.warn(f"No figures: {missing}")
     facts = {**compared.as_dict(), "folders": folders, "figures": [str(path) for path in drawn], "folder": str(place)}
     write_whole(place / COMPARISON, [to_text(facts).encode()], access)
     screen.result(facts, compared.to_table(title), f"table{' and figures' if drawn else ''} in {place}")

@@ -13,7 +13,14 @@ from erasurehead._internal.atomic_files import why
 from erasurehead._internal.signals import stopped_by
 from erasurehead._internal.storage.folders import Folder
 from erasurehead.cli._findings import spanned
-from erasurehead.cli._options import FileOptions, OutputOptions, argument, option, options_of
+from erasurehead.cli._options import (
+    FileOptions,
+    OutputOptions,
+    argument,
+    option,
+    options_of,
+    pictures as pictures_option,
+)
 from erasurehead.cli._ranks import stand_by
 from erasurehead.cli._screen import Screen
 from erasurehead.cli._streams import FAILED, INTERRUPTED
@@ -93,9 +100,7 @@ def run(
         shown=True,
         default=True,
     ),
-    pictures: bool = option(
-        "--pictures/--no-pictures", "Draw pictures (needs matplotlib).", panel=_OUTPUT, shown=True, default=True
-    ),
+    pictures: bool = pictures_option("pictures", "pictures"),
     options: ConsensusOptions,
     output: OutputOptions,
 ) -> None:

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from erasurehead.cli._options import OutputOptions, argument, option
+from erasurehead.cli._options import OutputOptions, argument, folder, option, pictures
 from erasurehead.cli._screen import Screen
 from erasurehead.cli._traces import TraceOptions
-from erasurehead.errors import MissingExtra, counted, invalid
+from erasurehead.errors import counted, invalid
 from erasurehead.runs._names import RUNS, check_writable, next_free
-
-if TYPE_CHECKING:
-    from erasurehead.delays import Trace
-    from erasurehead.delays._fitting import Fit
 
 HELP = """
 Fit, show and convert delays.
@@ -87,12 +82,8 @@ def fit(
         "--scale-with-load", "Fit seconds per task: delays grow with the load.", panel=_WHAT, default=False
     ),
     per_worker: bool = option("--per-worker", "Also fit the best family to each worker.", panel=_WHAT, default=False),
-    out: str | None = option(
-        "--out, -o", "Folder for the picture; by default a new one in runs.", panel="Output", metavar="FOLDER"
-    ),
-    figures: bool = option(
-        "--figures/--no-figures", "Draw a picture (needs matplotlib).", panel="Output", shown=True, default=True
-    ),
+    out: str | None = folder("Folder for the picture; by default a new one in runs."),
+    figures: bool = pictures("a picture"),
     output: OutputOptions,
 ) -> None:
     """Fit distributions to a trace."""
@@ -100,6 +91,7 @@ def fit(
     from erasurehead.delays import fit_trace, slow_workers
     from erasurehead.delays._families import family as find_family
     from erasurehead.delays._fitting import fit_workers
+    from erasurehead.reports._delay_pictures import draw_fits
 
     screen = Screen(output)
     if figures and out is not None:
@@ -110,7 +102,10 @@ def fit(
     fits = fit_trace(samples, family, scale_with_load)
     slow = slow_workers(samples)
     workers = fit_workers(samples, fits[0].family, scale_with_load) if per_worker else {}
-    files = _drawn(screen, samples, fits, scale_with_load, out) if figures else []
+    files: list[Path] = []
+    if figures:
+        with screen.drawing("picture"):
+            files = draw_fits(samples, fits, next_free(RUNS, "fit") if out is None else out, scale_with_load)
     data = {
         "trace": pages.trace_facts(samples),
         "fits": [pages.fit_facts(item, fits[0]) for item in fits],
@@ -196,16 +191,6 @@ def convert(
     screen.result(
         {"trace": pages.trace_facts(samples), "file": str(path)}, f"{pages.title(samples)}\nwritten to {path}"
     )
-
-
-def _drawn(screen: Screen, trace: Trace, fits: tuple[Fit, ...], scale_with_load: bool, out: str | None) -> list[Path]:
-    from erasurehead.reports._delay_pictures import draw_fits
-
-    try:
-        return draw_fits(trace, fits, next_free(RUNS, "fit") if out is None else out, scale_with_load)
-    except MissingExtra as missing:
-        screen.warn(f"No picture: {missing}")
-        return []
 
 
 COMMANDS = {"fit": (fit, _FIT), "show": (show, _SHOW), "convert": (convert, _CONVERT)}

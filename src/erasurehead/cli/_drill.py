@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from erasurehead.cli._grouping import refuse_others
-from erasurehead.cli._options import OutputOptions, option, shared, value_of
+from erasurehead.cli._options import OutputOptions, folder, option, pictures, shared, value_of
 from erasurehead.cli._screen import Screen
 from erasurehead.errors import InvalidArgument, check_count, invalid
 
@@ -140,15 +140,8 @@ class SubjectOptions:
 class ReportOptions:
     """Options on the files of the drill."""
 
-    out: str | None = option(
-        "--out, -o",
-        "Folder for the fault schedule, the runs and the report; by default a new one in drills.",
-        panel="Output",
-        metavar="FOLDER",
-    )
-    figures: bool = option(
-        "--figures/--no-figures", "Draw a figure (needs matplotlib).", panel="Output", shown=True, default=False
-    )
+    out: str | None = folder("Folder for the fault schedule, the runs and the report; by default a new one in drills.")
+    figures: bool = pictures("a figure", default=False)
 
 
 def run(*, faults: FaultOptions, subject: SubjectOptions, report: ReportOptions, output: OutputOptions) -> None:

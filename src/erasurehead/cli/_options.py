@@ -57,6 +57,17 @@ def argument(metavar: str, text: str, *, default: Any = MISSING) -> Any:
     return field(default=default, metadata={DECLARED: declared})
 
 
+def pictures(text: str, name: str = "figures", default: bool = True) -> Any:
+    """Return the option on whether pictures are drawn, given what they are."""
+    names, help = f"--{name}/--no-{name}", f"Draw {text} (needs matplotlib)."
+    return option(names, help, panel="Output", shown=True, default=default)
+
+
+def folder(text: str) -> Any:
+    """Return the option on the folder in which a command leaves something, given its help text."""
+    return option("--out, -o", text, panel="Output", metavar="FOLDER")
+
+
 def _field(key: Key) -> str:
     """Return the name of the field of an option in a group of options."""
     return key.option.removeprefix("--").replace("-", "_")

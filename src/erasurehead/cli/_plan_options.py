@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from erasurehead.cli._options import RunOptions, option
+from erasurehead.cli._options import RunOptions, option, pictures
 from erasurehead.cli._traces import TraceOptions
 
 _DELAYS, _SEARCH, _OUTPUT = "Delays", "Search", "Output"
@@ -115,9 +115,7 @@ class _PageOptions:
     top: int = option(
         "--top", "Number of settings to print.", panel=_OUTPUT, metavar="N", min=1, shown=True, default=10
     )
-    figures: bool = option(
-        "--figures/--no-figures", "Draw a picture (needs matplotlib).", panel=_OUTPUT, shown=True, default=True
-    )
+    figures: bool = pictures("a picture")
 
 
 @dataclass(frozen=True)

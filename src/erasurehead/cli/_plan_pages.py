@@ -21,7 +21,7 @@ from erasurehead.cli._plan_options import FREE, PlanOptions
 from erasurehead.cli._screen import Screen
 from erasurehead.delays import Trace
 from erasurehead.delays._trace_files import write_trace
-from erasurehead.errors import MissingExtra, invalid
+from erasurehead.errors import invalid
 from erasurehead.planning import explain, remarks
 from erasurehead.planning._explanations import in_short, limits, share_text
 from erasurehead.planning._forecasts import Forecast, trace_rounds
@@ -418,10 +418,8 @@ class Page:
         if asked.figures:
             from erasurehead.planning._pictures import draw_plan
 
-            try:
+            with screen.drawing("picture"):
                 files += draw_plan(self.plan, place, trials=self.trials, goal=self.goal)
-            except MissingExtra as missing:
-                screen.warn(f"No picture: {missing}")
         return files
 
     def last_words(self, files: list[Path], place: Path, asked: PlanOptions) -> str:

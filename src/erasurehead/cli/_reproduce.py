@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from erasurehead.cli._options import OutputOptions, argument, option
+from erasurehead.cli._options import OutputOptions, argument, folder, option
 from erasurehead.cli._screen import Screen
 from erasurehead.errors import check_count
 
@@ -65,9 +65,7 @@ def run(
         "--engine", "virtual (the default), or processes (in real time).", panel=_RUN, metavar="NAME"
     ),
     steps: int | None = option("--steps, -n", "Steps of each run (100).", panel=_RUN, metavar="N"),
-    out: str | None = option(
-        "--out, -o", "Folder for the results; by default a new one in runs.", panel="Output", metavar="FOLDER"
-    ),
+    out: str | None = folder("Folder for the results; by default a new one in runs."),
     output: OutputOptions,
 ) -> None:
     """Reproduce a published paper."""

@@ -15,6 +15,7 @@ from erasurehead._internal.plain_text import visible
 from erasurehead._internal.user_files import as_named
 from erasurehead.cli._options import OutputOptions
 from erasurehead.cli._streams import results
+from erasurehead.errors import MissingExtra
 from erasurehead.runs._jsonl import to_text
 
 if TYPE_CHECKING:
@@ -120,6 +121,14 @@ class Screen:
     def _write(texts: Iterable[str]) -> None:
         with results() as stream:
             stream.writelines(texts)
+
+    @contextlib.contextmanager
+    def drawing(self, what: str) -> Generator[None]:
+        """Warn that there is no picture, or whatever it is called, if something that draws it is not installed."""
+        try:
+            yield
+        except MissingExtra as missing:
+            self.warn(f"No {what}: {missing}")
 
     @contextlib.contextmanager
     def counting(self, what: str, after: float = 2.0) -> Generator[Callable[[int, int], None]]:
