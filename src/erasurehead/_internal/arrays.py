@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 Array: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
+ShortIntArray: TypeAlias = NDArray[np.int32]
+AnyArray: TypeAlias = NDArray[Any]
 Places: TypeAlias = NDArray[np.int32]
 """Indices into a vector of parameters, 32 bits wide: reading them is much of what supports cost."""
 

@@ -9,9 +9,15 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from string import digits
-from typing import Any
+from typing import Any, TypeAlias
+
+PlainData: TypeAlias = dict[str, Any]
+"""Plain data under keys, such as JSON and TOML hold."""
+
+Entries: TypeAlias = Mapping[str, Any]
+"""The same, where they are only read."""
 
 MOST_DEPTH = 64
 """How deep lists and tables may be nested."""

@@ -16,10 +16,13 @@ import zlib
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, BinaryIO, cast
+from typing import IO, BinaryIO, TypeAlias, cast
 
 from erasurehead._internal.documents import MOST_TOML
 from erasurehead.errors import DataError, InvalidArgument, NoFile
+
+StrPath: TypeAlias = str | os.PathLike[str]
+"""A path as users give it."""
 
 PIPE_SECONDS = "ERASUREHEAD_PIPE_SECONDS"
 """The environment variable that says how long to wait for a writer of a pipe, in seconds (10)."""

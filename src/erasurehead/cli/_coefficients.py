@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
+from erasurehead._internal.documents import Entries, PlainData
 from erasurehead.cli._options import OutputOptions, argument, option
 from erasurehead.cli._screen import Screen
 from erasurehead.cli._streams import check_open
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from erasurehead.runs import TrainedModel
 
 HELP = """
@@ -56,12 +55,12 @@ def run(
     screen.result({"of": _meaning(model), "coefficients": shown}, _meaning(model), as_table(columns), *more)
 
 
-def _rows(model: TrainedModel) -> list[dict[str, Any]]:
+def _rows(model: TrainedModel) -> list[PlainData]:
     """Return the coefficients of a model, the largest first, the constant last."""
     from erasurehead.datasets._preprocessing.encoding import CONSTANT
 
     raw, standardized = _by_class(model.coefficients()), _by_class(model.coefficients(standardized=True))
-    rows: list[dict[str, Any]] = []
+    rows: list[PlainData] = []
     for name, own in raw.items():
         of_class = {"class": name} if len(raw) > 1 else {}
         for column, value in own.items():
@@ -76,7 +75,7 @@ def _rows(model: TrainedModel) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["column"] == CONSTANT, -abs(row["standardized"])))
 
 
-def _by_class(coefficients: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+def _by_class(coefficients: Entries) -> dict[str, dict[str, float]]:
     """Return coefficients by class, then by column; those of a single output have the class ""."""
     several = any(isinstance(value, dict) for value in coefficients.values())
     return cast("dict[str, dict[str, float]]", coefficients) if several else {"": dict(coefficients)}

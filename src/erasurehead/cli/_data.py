@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from erasurehead._internal.documents import PlainData
 from erasurehead._internal.plain_text import visible
 from erasurehead.cli._options import FILE_KEYS, FileOptions, OutputOptions, argument, options_of
 from erasurehead.cli._screen import Screen
@@ -71,7 +72,7 @@ def run(
     for source in sources:
         sections.append(build_config(merged({"data": {"source": source}}, reading.tables())).data)
         parts.check_data_keys(sections[-1])
-    read: list[dict[str, Any]] = []
+    read: list[PlainData] = []
     shown: list[Any] = []
     for section in sections:
         screen.starting(f"reading {section.source}")
@@ -83,7 +84,7 @@ def run(
     screen.result({"data": read}, *shown)
 
 
-def _look(path: str | None) -> list[dict[str, Any]]:
+def _look(path: str | None) -> list[PlainData]:
     from erasurehead.datasets._published.public import available
 
     return [
@@ -98,7 +99,7 @@ def _look(path: str | None) -> list[dict[str, Any]]:
     ]
 
 
-def _read(section: DataSection) -> tuple[dict[str, Any], tuple[ColumnUse, ...]]:
+def _read(section: DataSection) -> tuple[PlainData, tuple[ColumnUse, ...]]:
     from erasurehead.datasets import Dataset
     from erasurehead.datasets._preprocessing.column_uses import column_uses
     from erasurehead.datasets._preprocessing.table_encoding import TableEncoding
@@ -130,7 +131,7 @@ def _table(uses: tuple[ColumnUse, ...]) -> Table:
     return table
 
 
-def _places(places: list[dict[str, Any]]) -> Table:
+def _places(places: list[PlainData]) -> Table:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
@@ -145,7 +146,7 @@ def _places(places: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _described(facts: dict[str, Any]) -> str:
+def _described(facts: PlainData) -> str:
 
     shape = (
         f"{facts['train_rows']:,} x {facts['columns']:,} for training, {counted('row', facts['test_rows'])} for testing"

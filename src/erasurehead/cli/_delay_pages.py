@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from erasurehead._internal.documents import PlainData
 from erasurehead.delays import Trace
 from erasurehead.delays._fitting import Fit
 from erasurehead.delays._slow_workers import SlowWorker
@@ -25,7 +26,7 @@ _LISTED = 10  # largest number of slow workers to list
 _RATIO = Unit(1.0, "", decimals=2)
 
 
-def trace_facts(trace: Trace) -> dict[str, Any]:
+def trace_facts(trace: Trace) -> PlainData:
     """Return the description of a trace as plain data."""
     return {
         "source": trace.source,
@@ -47,7 +48,7 @@ def title(trace: Trace) -> str:
     )
 
 
-def fit_facts(item: Fit, best: Fit) -> dict[str, Any]:
+def fit_facts(item: Fit, best: Fit) -> PlainData:
     """Return a fit as plain data.
 
     Arguments:
@@ -113,7 +114,7 @@ def fit_notes(fits: Ranking) -> list[str]:
     return notes
 
 
-def slow_facts(item: SlowWorker) -> dict[str, Any]:
+def slow_facts(item: SlowWorker) -> PlainData:
     """Return a slow worker as plain data."""
     return {"worker": item.worker, "name": item.name, "rank": item.rank, "factor": item.factor}
 
@@ -164,7 +165,7 @@ def workers_note(best: Fit, workers: Mapping[str, Fit], trace: Trace) -> str:
     return f"Workers {differ}: AIC {apart:,.1f} fitted apart, {best.aic:,.1f} together."
 
 
-def summary_facts(summary: Summary) -> dict[str, Any]:
+def summary_facts(summary: Summary) -> PlainData:
     """Return a summary as plain data."""
     return {
         "workers": summary.n_workers,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import typer
 from pydantic import BaseModel
 
+from erasurehead._internal.documents import Entries, PlainData
 from erasurehead.cli._grouping import DECLARED
 from erasurehead.cli._ranks import stand_by
 from erasurehead.errors import InvalidArgument
@@ -183,7 +184,7 @@ FILE_KEYS = tuple(f"data.{name}" for name in OF_FILES)
 """Keys on how a file is read, for commands that read one without training."""
 
 
-def tables_of(given: Mapping[str, Any]) -> dict[str, Any]:
+def tables_of(given: Entries) -> PlainData:
     """Return options of data and of what is trained as tables of a run file.
 
     Arguments:
@@ -193,8 +194,8 @@ def tables_of(given: Mapping[str, Any]) -> dict[str, Any]:
     return _tables(chosen, {name: given.get(name) or None for name in chosen})
 
 
-def _tables(chosen: Mapping[str, Key], given: Mapping[str, Any]) -> dict[str, Any]:
-    tables: dict[str, Any] = {}
+def _tables(chosen: Mapping[str, Key], given: Entries) -> PlainData:
+    tables: PlainData = {}
     for name, key in chosen.items():
         if given[name] is not None:
             tables.setdefault(key.section, {})[key.name] = _value(key, given[name])
@@ -212,7 +213,7 @@ class FileOptions:
 
         def __getattr__(self, name: str) -> Any: ...
 
-    def tables(self) -> dict[str, Any]:
+    def tables(self) -> PlainData:
         """Return the options that were given, as tables of a run file."""
         return _tables(self.option_keys, {name: getattr(self, name) for name in self.option_keys})
 

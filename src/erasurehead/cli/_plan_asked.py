@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
 
+from erasurehead._internal.documents import Entries
 from erasurehead.cli._plan_options import FREE, PlanOptions
 from erasurehead.cli._screen import Screen
 from erasurehead.cli._traces import pairs
@@ -27,6 +28,7 @@ from erasurehead.planning._settings import default_settings
 from erasurehead.planning._trace_delays import drawn_from, shorter_than_computing
 from erasurehead.planning._trainer import GAP, Trainer
 from erasurehead.problems import Problem
+from erasurehead.reports._measures import Aim
 from erasurehead.reports._units import seconds_text
 from erasurehead.runs import Experiment, build_config
 from erasurehead.runs._comparison import parse_target
@@ -110,7 +112,7 @@ def _check_nonnegative(option: str, value: float | None) -> None:
         raise invalid(option, "must be finite and at least 0", value)
 
 
-def _come_with(other: str, value: object, given: Mapping[str, Any]) -> None:
+def _come_with(other: str, value: object, given: Entries) -> None:
     """Raise if options were given without another one that they require."""
     for option, text in given.items() if value is None else ():
         if text is not None:
@@ -314,7 +316,7 @@ class PlanTarget:
         return cls(metric, value, None if asked.constants is None else _constants(asked.constants))
 
     @property
-    def measured(self) -> tuple[str, float] | None:
+    def measured(self) -> Aim | None:
         """What trials are to reach, as metric and value; None for an error, which theory predicts."""
         return None if self.metric == _ERROR else (self.metric, self.value)
 
@@ -470,7 +472,7 @@ class SampledData:
         )
         return accuracy
 
-    def usual_goal(self, screen: Screen) -> tuple[str, float]:
+    def usual_goal(self, screen: Screen) -> Aim:
         """Return the default gap or, if no optimizer reaches it, about the smallest gap that exact training reaches."""
         usual, steps = Accuracy().gap, self.steps
         needed, gap = Trainer(self.problem, self.experiment.optimizer, (GAP, usual), steps).exact

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich import box
@@ -15,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from erasurehead._internal.atomic_files import write_whole
+from erasurehead._internal.documents import Entries, PlainData
 from erasurehead._internal.resources import check_seconds, usable_cores
 from erasurehead.cli._plan_asked import TRACE, SampledData, TaskCost
 from erasurehead.cli._plan_options import FREE, PlanOptions
@@ -31,6 +31,7 @@ from erasurehead.planning._speed_ups import speed_up_range
 from erasurehead.planning._trials import Trial, took
 from erasurehead.planning._what_if import by_case, if_worse
 from erasurehead.reports._canvas import prepare_folder
+from erasurehead.reports._measures import Aim
 from erasurehead.reports._units import NOTHING, Unit, byte_unit, seconds_text, time_unit
 from erasurehead.runs import build_config
 from erasurehead.runs._config import to_toml
@@ -113,12 +114,10 @@ class Page:
     limited: bool = False
     asked: bool = False
     trials: tuple[Trial, ...] = ()
-    goal: tuple[str, float] | None = None
+    goal: Aim | None = None
     sampled: SampledData | None = None
 
-    def tried(
-        self, sampled: SampledData, goal: tuple[str, float] | None, trying: bool, repeats: int, screen: Screen
-    ) -> Page:
+    def tried(self, sampled: SampledData, goal: Aim | None, trying: bool, repeats: int, screen: Screen) -> Page:
         """Try the settings that could be the best on the data, and return the plan ranked by the results.
 
         Arguments:
@@ -176,7 +175,7 @@ class Page:
         also |= set() if plan.current is None else {plan.current.setting}
         return tuple(item for item in plan.ranked if item.setting in first | also)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> PlainData:
         """Return a plan as plain data: every setting, best first."""
         plan, rows = self.plan, self._rows
         front = {item.setting for item in plan.front}
@@ -207,7 +206,7 @@ class Page:
             "settings": [self._row(place, item, item.setting in front) for place, item in enumerate(plan.ranked, 1)],
         }
 
-    def _row(self, place: int, item: Forecast, on_front: bool) -> dict[str, Any]:
+    def _row(self, place: int, item: Forecast, on_front: bool) -> PlainData:
         plan, trial, sampled = self.plan, self.trial(item), self.sampled
         speed_up = self.speed_up(item, plan.uncoded)
         return {
@@ -388,9 +387,7 @@ class Page:
             f"known: give it with --seconds-per-task{measured}, or try larger loads anyway with --max-load."
         ]
 
-    def write(
-        self, place: Path, facts: Mapping[str, Any], trace: Trace | None, asked: PlanOptions, screen: Screen
-    ) -> list[Path]:
+    def write(self, place: Path, facts: Entries, trace: Trace | None, asked: PlanOptions, screen: Screen) -> list[Path]:
         """Write all files of a plan, and return their paths.
 
         Arguments:
@@ -456,11 +453,11 @@ class Page:
                 )
         return "\n".join([*lines, f"erasurehead train {place / _RUN}"])
 
-    def _run_tables(self, asked: PlanOptions) -> dict[str, Any]:
+    def _run_tables(self, asked: PlanOptions) -> PlainData:
         """Return the run file of the best setting: the plan's delays and workers, and the user's options."""
         given = asked.tables()
         kept = ("problem", "optimizer", "checkpoints", "faults")
-        sections: dict[str, Mapping[str, Any]] = {key: given[key] for key in kept if key in given}
+        sections: dict[str, Entries] = {key: given[key] for key in kept if key in given}
         sections["data"] = _STAND_IN
         if asked.data is not None:
             own = Path(asked.data).expanduser()

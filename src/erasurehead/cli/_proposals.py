@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from erasurehead._internal.documents import Entries
 from erasurehead.errors import ErasureHeadError
 from erasurehead.runs import build_config
 from erasurehead.runs._config import merged
@@ -25,7 +26,7 @@ _LARGE = 5e7
 """Bytes of a file from which on reading it again, to look at its columns, would take too long."""
 
 
-def proposed(command: str, words: Sequence[str], tables: Mapping[str, Any]) -> str:
+def proposed(command: str, words: Sequence[str], tables: Entries) -> str:
     """Return the command that reads a file in which columns hold texts; empty if there is none.
 
     Arguments:

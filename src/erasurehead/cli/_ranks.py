@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import typer
 
+from erasurehead._internal.documents import Entries
 from erasurehead._internal.plain_text import visible
 from erasurehead._internal.signals import end_at_once
 
@@ -16,7 +17,7 @@ _PLACES = (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_S
 """Environment variables for rank and number of ranks, of Open MPI, and of MPICH and its derivatives."""
 
 
-def stand_by(*tables: Mapping[str, Any]) -> None:
+def stand_by(*tables: Entries) -> None:
     """Serve as a worker, without returning, if the engine is MPI and this is not the coordinator's rank.
 
     Call it before printing or reading anything that only the coordinator needs.
@@ -45,7 +46,7 @@ def stand_by(*tables: Mapping[str, Any]) -> None:
         check_place(world(None))
 
 
-def _first(key: str, tables: Sequence[Mapping[str, Any]]) -> Any:
+def _first(key: str, tables: Sequence[Entries]) -> Any:
     """Return the value of a key of `[run]` in the first table that has it; None if none has."""
     sections = (table.get("run") for table in tables)  # not validated yet
     named = (cast("Mapping[str, Any]", section).get(key) for section in sections if isinstance(section, Mapping))

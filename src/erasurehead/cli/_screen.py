@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import sys
 import warnings
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
+from erasurehead._internal.documents import Entries
 from erasurehead._internal.plain_text import visible
 from erasurehead._internal.user_files import as_named
 from erasurehead.cli._options import OutputOptions
@@ -97,7 +98,7 @@ class Screen:
         self._warned.append(text)
         self._aside.print(visible(text, keep=""), style=_WARNING, soft_wrap=True)
 
-    def result(self, data: Mapping[str, Any], *shown: RenderableType) -> None:
+    def result(self, data: Entries, *shown: RenderableType) -> None:
         """Print the result on stdout.
 
         Arguments:

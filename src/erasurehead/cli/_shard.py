@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
+from erasurehead._internal.documents import PlainData
 from erasurehead._internal.signals import terminable
 from erasurehead.cli._findings import spanned
 from erasurehead.cli._options import (
@@ -86,7 +87,7 @@ def run(
         missing = "--tasks" if tasks is None else "--out"
         raise invalid(missing, "must be given", None, "try --tasks 30 --out shards")
     given = encoding.tables()
-    how: dict[str, Any] = {**given.get("data", {}), **given.get("problem", {}), **given.get("run", {})}
+    how: PlainData = {**given.get("data", {}), **given.get("problem", {}), **given.get("run", {})}
     how["task"] = task_of(how["loss"]) if "loss" in how else None
     with terminable():
         folder = shard(file, tasks, out, seed=seed, say=screen.say, **how)
@@ -108,7 +109,7 @@ def _check(path: str, tasks: int | None, out: str | None, screen: Screen) -> Non
         raise typer.Exit(1)
 
 
-def _facts(folder: ShardFolder) -> dict[str, Any]:
+def _facts(folder: ShardFolder) -> PlainData:
     manifest = folder.manifest
     return {
         "folder": str(folder.path),

@@ -21,6 +21,7 @@ from erasurehead.runs._names import CHECKPOINTS, CONFIG, has_steps
 
 if TYPE_CHECKING:
     from erasurehead.cli._stopwatch import Stopwatch
+    from erasurehead.reports._measures import Aim
     from erasurehead.runs import Experiment
     from erasurehead.training import Run
 
@@ -151,7 +152,7 @@ def run(
         raise typer.Exit(INTERRUPTED)
 
 
-def _goal(target: str | None) -> tuple[str, float] | None:
+def _goal(target: str | None) -> Aim | None:
     if target is None:
         return None
     from erasurehead.runs._comparison import parse_target
@@ -160,7 +161,7 @@ def _goal(target: str | None) -> tuple[str, float] | None:
 
 
 def _begun(
-    screen: Screen, run_file: str | None, scheme: str | None, options: RunOptions, goal: tuple[str, float] | None
+    screen: Screen, run_file: str | None, scheme: str | None, options: RunOptions, goal: Aim | None
 ) -> Experiment:
     config = options.config(run_file, scheme=scheme)
     from erasurehead.runs import Experiment
@@ -293,9 +294,7 @@ def _intercept(experiment: Experiment) -> str:
     return " on all but the intercept" if len(experiment.problem.unpenalized) else " on the intercept, too"
 
 
-def _conclude(
-    screen: Screen, experiment: Experiment, done: Run, goal: tuple[str, float] | None, stopwatch: Stopwatch
-) -> None:
+def _conclude(screen: Screen, experiment: Experiment, done: Run, goal: Aim | None, stopwatch: Stopwatch) -> None:
 
     summary = done.summary
     for line in _machinery(experiment, done):

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.arrays import AnyArray, Array, IntArray
 from erasurehead.datasets._encoded import Labels, Task
 from erasurehead.datasets._matrices import Matrix
 from erasurehead.errors import DataError, check_count, counted, invalid, real
@@ -137,7 +136,7 @@ class RowSplit:
         if self.test_fraction and not 0 < real(self.test_fraction) < 1:
             raise invalid("test_fraction", "must lie in [0, 1)", self.test_fraction)
 
-    def rows(self, n_rows: int, classes: NDArray[Any] | None) -> tuple[IntArray, IntArray, IntArray]:
+    def rows(self, n_rows: int, classes: AnyArray | None) -> tuple[IntArray, IntArray, IntArray]:
         """Return the training rows, with all classes; the test rows; and the rows that were moved for that.
 
         Arguments:
@@ -174,9 +173,7 @@ def split_rows(n_rows: int, test_fraction: float | None, seed: int = 0) -> tuple
     return drawn[n_test:], drawn[:n_test]
 
 
-def with_every_class(
-    train: IntArray, test: IntArray, classes: NDArray[Any] | None
-) -> tuple[IntArray, IntArray, IntArray]:
+def with_every_class(train: IntArray, test: IntArray, classes: AnyArray | None) -> tuple[IntArray, IntArray, IntArray]:
     """Return the training rows and the test rows, after the first row of each class that only test rows have is moved.
 
     Arguments:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from erasurehead._internal.arrays import Array
+from erasurehead._internal.arrays import AnyArray, Array, ShortIntArray
 from erasurehead._internal.foreign_arrays import as_array, fault_of_sparse, masked_place
 from erasurehead.errors import DataError
 
@@ -20,7 +19,7 @@ MAX_INDEX = 2**31 - 1
 """The indices of a CSR matrix are int32."""
 
 
-def csr(data: Array, indices: NDArray[np.int32], ends: NDArray[np.int32], shape: tuple[int, int]) -> SparseMatrix:
+def csr(data: Array, indices: ShortIntArray, ends: ShortIntArray, shape: tuple[int, int]) -> SparseMatrix:
     """Return a CSR matrix of the given arrays, which are not copied."""
     from scipy import sparse
 
@@ -55,7 +54,7 @@ def check_matrix(given: Any, name: str) -> Matrix:
     return dense
 
 
-def unmasked(given: Any, name: str) -> NDArray[Any]:
+def unmasked(given: Any, name: str) -> AnyArray:
     """Return an array of anything that numpy takes as one.
 
     Raises:
@@ -89,8 +88,8 @@ def _check_sparse(given: Any, name: str) -> SparseMatrix:
         given.sum_duplicates()
     if max(given.nnz, *given.shape) > MAX_INDEX:
         raise DataError(f"{name} has shape {given.shape} and {given.nnz} entries, more than 32-bit indices can hold.")
-    indices: NDArray[np.int32] = given.indices.astype(np.int32)
-    ends: NDArray[np.int32] = given.indptr.astype(np.int32)
+    indices: ShortIntArray = given.indices.astype(np.int32)
+    ends: ShortIntArray = given.indptr.astype(np.int32)
     values = floats(given.data, name)
     wrong = np.flatnonzero(~np.isfinite(values))
     if len(wrong):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Literal
 
+from erasurehead._internal.user_files import StrPath
 from erasurehead.datasets._base import Dataset, RowSplit
 from erasurehead.datasets._encoded import Task
 from erasurehead.datasets._preprocessing.columns import Columns, DateOrder
@@ -16,8 +16,8 @@ from erasurehead.datasets._sources import source_of
 
 
 def read(
-    path: str | os.PathLike[str] | Frame,
-    target: str | os.PathLike[str] | None = None,
+    path: StrPath | Frame,
+    target: StrPath | None = None,
     *,
     drop: Sequence[str] = (),
     one_hot: Sequence[str] | Literal["all"] = (),

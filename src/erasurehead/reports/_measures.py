@@ -6,6 +6,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from erasurehead.reports._canvas import Axes, RunStyle
 from erasurehead.reports._units import Unit
 from erasurehead.training import Run
 from erasurehead.training._result import LOWER_IS_BETTER
+
+Aim: TypeAlias = tuple[str, float]
+"""A metric, and the value of it that is to be reached."""
 
 PREFERRED = ("auc", "accuracy", "mse", "log_loss")
 """Metrics that figures show, in order of preference."""

@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]  # ships none
 
+from erasurehead._internal.documents import PlainData
 from erasurehead.datasets import Dataset
 from erasurehead.errors import Diverged, InvalidArgument
 from erasurehead.optimizers import QuasiNewton
+from erasurehead.reports._measures import Aim
 from erasurehead.runs._experiment import Experiment
 from erasurehead.training._result import LOWER_IS_BETTER
 from erasurehead.training._stepper import OutOfReach, Stepper, WholeProblem
@@ -47,7 +49,7 @@ class Alone:
     metrics: Mapping[str, float]
     objectives: tuple[float, ...] = ()
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> PlainData:
         """Return the outcome as plain data."""
         return asdict(self)
 
@@ -57,7 +59,7 @@ class Alone:
         return text if self.to_target is None else f"{text}, and is at the target after {self.to_target:.3g} s"
 
 
-def alone(experiment: Experiment, target: tuple[str, float] | None, seconds: float) -> list[Alone]:
+def alone(experiment: Experiment, target: Aim | None, seconds: float) -> list[Alone]:
     """Train on this machine alone, without workers and delays, and measure the time.
 
     Arguments:
@@ -74,7 +76,7 @@ def alone(experiment: Experiment, target: tuple[str, float] | None, seconds: flo
         return [*_solved(experiment, target, seconds), *_by_scikit_learn(experiment)]
 
 
-def _solved(experiment: Experiment, target: tuple[str, float] | None, seconds: float) -> Iterator[Alone]:
+def _solved(experiment: Experiment, target: Aim | None, seconds: float) -> Iterator[Alone]:
     problem, x = experiment.problem, experiment.first_model()
     optimizer = QuasiNewton(x)
     try:
@@ -101,7 +103,7 @@ def _solved(experiment: Experiment, target: tuple[str, float] | None, seconds: f
     yield Alone("quasi_newton", spent, to_target, optimizer.converged, *last, tuple(objectives))
 
 
-def _reached(metrics: Mapping[str, float], target: tuple[str, float]) -> bool:
+def _reached(metrics: Mapping[str, float], target: Aim) -> bool:
     value = metrics.get(target[0], float("nan"))
     return value <= target[1] if target[0] in LOWER_IS_BETTER else value >= target[1]
 

@@ -8,15 +8,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from erasurehead._internal.atomic_files import write_whole, writing
+from erasurehead._internal.documents import PlainData
 from erasurehead._internal.storage.folders import Folder
 from erasurehead.datasets._published.public import NAMES
 from erasurehead.errors import Diverged, Unreachable, counted, invalid
 from erasurehead.reports import comparison_table, draw_comparison
 from erasurehead.reports._descents import GAPS, Descent, descent_markdown
-from erasurehead.reports._measures import numbered_names, reached_by_all
+from erasurehead.reports._measures import Aim, numbered_names, reached_by_all
 from erasurehead.reports._rendering import to_markdown
 from erasurehead.reports._table import ComparisonRow
 from erasurehead.runs._alone import Alone, alone
@@ -56,7 +56,7 @@ class Comparison:
 
     experiments: tuple[Experiment, ...]
     folder: Path
-    target: tuple[str, float] | None = None
+    target: Aim | None = None
 
     @classmethod
     def from_config(
@@ -182,7 +182,7 @@ class Trained:
     runs: tuple[Run, ...]
     objectives: tuple[Objectives | None, ...]
 
-    def goal(self) -> tuple[str, float] | None:
+    def goal(self) -> Aim | None:
         """Return the target: the given one, or one that all complete runs have reached.
 
         None where a run was stopped before anything was measured.
@@ -320,7 +320,7 @@ class Outcome:
     """
 
     title: str
-    target: tuple[str, float] | None
+    target: Aim | None
     rows: tuple[ComparisonRow, ...]
     figures: tuple[Path, ...]
     folder: Path
@@ -331,7 +331,7 @@ class Outcome:
     descents: tuple[Descent, ...] = ()
     pays: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> PlainData:
         """Return the outcome as plain data."""
         basis = self.rows[0].basis
         return {
@@ -360,7 +360,7 @@ class _Last(Callback):
         self.run = run
 
 
-def parse_target(text: str) -> tuple[str, float]:
+def parse_target(text: str) -> Aim:
     """Return the metric and the value of a target.
 
     >>> parse_target("auc=0.84")
@@ -388,7 +388,7 @@ def _one_sided(low: float, high: float) -> str:
     return f"of at most {high:g}" if math.isinf(low) else f"of at least {low:g}"
 
 
-def common_target(runs: Sequence[Run], metric: str | None = None) -> tuple[str, float] | None:
+def common_target(runs: Sequence[Run], metric: str | None = None) -> Aim | None:
     """Return a target that every run reached: 95% of the way from the first model to the worst run's best one.
 
     Arguments:
@@ -420,7 +420,7 @@ def _places(names: Sequence[str]) -> list[str]:
     return numbered_names(plain, "{}-{}")
 
 
-def check_metric(target: tuple[str, float], experiment: Experiment) -> None:
+def check_metric(target: Aim, experiment: Experiment) -> None:
     """Raise if the target's metric is never measured.
 
     Raises:

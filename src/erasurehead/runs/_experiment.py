@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.documents import Entries, PlainData
 from erasurehead._internal.partition import split_samples
 from erasurehead._internal.state_json import going_on
+from erasurehead._internal.user_files import StrPath
 from erasurehead.datasets import Dataset
 from erasurehead.datasets._published.public import NAMES
 from erasurehead.datasets._sharded import ShardFolder
@@ -96,7 +96,7 @@ class Experiment:
     @classmethod
     def from_config(
         cls,
-        config: Config | Mapping[str, Any],
+        config: Config | Entries,
         starting: Callable[[str], None] = lambda what: None,
     ) -> Experiment:
         """Check a configuration, load its data, and fill in the defaults.
@@ -164,13 +164,13 @@ class Experiment:
         return cls(complete, data, problem, scheme, delays, out, chosen, resuming, initial, unshared, search)
 
     @classmethod
-    def from_file(cls, path: str | os.PathLike[str]) -> Experiment:
+    def from_file(cls, path: StrPath) -> Experiment:
         """Read a run file; see `from_config`."""
         with locating(path):
             return cls.from_config(read_config(path))
 
     @classmethod
-    def resume(cls, folder: str | os.PathLike[str], changes: Mapping[str, Any] | None = None) -> Experiment:
+    def resume(cls, folder: StrPath, changes: Entries | None = None) -> Experiment:
         """Continue a run that was cut off, or ended early, from its newest checkpoint.
 
         Arguments:
@@ -224,7 +224,7 @@ class Experiment:
         check_unchanged(opened, facts, now, experiment.data.encoding)
         return experiment
 
-    def with_scheme(self, text: str, out: str | os.PathLike[str] | None, name: str = "") -> Experiment:
+    def with_scheme(self, text: str, out: StrPath | None, name: str = "") -> Experiment:
         """Return the same experiment with another scheme: same data, problem, delays and first model.
 
         Arguments:
@@ -319,7 +319,7 @@ class Experiment:
             return None if published else TOLERANCE
         return tolerance or None
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> PlainData:
         """Return what determines this run, as plain data: settings, and fingerprints of all that they name."""
         return {
             "configuration": determining(self.config),

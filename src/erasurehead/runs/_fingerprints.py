@@ -8,9 +8,10 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from erasurehead._internal.arrays import AnyArray
+from erasurehead._internal.documents import Entries, PlainData
 from erasurehead.datasets._sharded import ShardFolder
 from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.runs._config.sections import Config
@@ -24,7 +25,7 @@ _BLOCK = 1 << 20
 MEANING = "what the columns and labels mean"
 """The fact that is the fingerprint of `of_encoding`, for runs that have lost the file that says it."""
 
-_FREE: dict[str, Any] = {
+_FREE: PlainData = {
     "data": {"source", "path", "worker_path"},
     "run": {
         "engine",
@@ -65,7 +66,7 @@ def of_arrays(*arrays: Any) -> str:
             for part in (matrix.indptr, matrix.indices, matrix.data):
                 _feed(digest, part)
         else:
-            dense: NDArray[Any] = np.asarray(array)
+            dense: AnyArray = np.asarray(array)
             digest.update(f"dense{dense.shape}".encode())
             _feed(digest, dense.reshape(-1))
     return digest.hexdigest()
@@ -99,7 +100,7 @@ def of_value(value: Any) -> str:
     return digest.hexdigest()[:16]
 
 
-def of_encoding(encoding: Encoding) -> dict[str, Any]:
+def of_encoding(encoding: Encoding) -> PlainData:
     """Return what the numbers of the design matrix and of the labels stand for; their fingerprint does not say."""
     target, names = encoding.target, encoding.column_names
     scales = {f"the mean and the scale of {name!r}": list(scale) for name, scale in encoding.standardization.items()}
@@ -107,25 +108,25 @@ def of_encoding(encoding: Encoding) -> dict[str, Any]:
     return {"the label": target.name, "what the labels mean": target.meaning(), **columns, **scales}
 
 
-def determining(config: Config) -> dict[str, Any]:
+def determining(config: Config) -> PlainData:
     """Return the settings that determine a run, as plain data: values by key, such as `"problem.l2"`.
 
     >>> "run.steps" in determining(Config()), determining(Config())["run.seed"]
     (False, 0)
     """
-    settings: dict[str, Any] = {}
+    settings: PlainData = {}
     for name, value in config.model_dump(mode="json", exclude=_FREE).items():
         section = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else None
         settings |= {name: value} if section is None else {f"{name}.{key}": item for key, item in section.items()}
     return settings
 
 
-def with_defaults(before: Mapping[str, Any]) -> dict[str, Any]:
+def with_defaults(before: Entries) -> PlainData:
     """Return a result of `determining`, perhaps from an earlier version, completed with defaults."""
     return {**determining(Config()), **_whole(before)}
 
 
-def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def changes(before: Entries, now: Entries) -> list[str]:
     """Return what differs between two runs, as phrases; keys that only one of them has are ignored.
 
     >>> changes({"problem.l2": 0.1, "scheme": "uncoded"}, {"problem.l2": 0.2, "scheme": "uncoded", "new": 0})
@@ -135,7 +136,7 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     return [f"{key} was {before[key]!r} and is {now[key]!r}" for key in both if before[key] != now[key]]
 
 
-def check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+def check_same(before: Entries, now: Entries) -> None:
     """Raise if something that determines a run has changed.
 
     Raises:
@@ -152,7 +153,7 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
         )
 
 
-def _whole(facts: object) -> Mapping[str, Any]:
+def _whole(facts: object) -> Entries:
     if not isinstance(facts, Mapping):
         raise DataError("The newest checkpoint is damaged: it does not say what its run depends on.")
     return cast("Mapping[str, Any]", facts)
@@ -179,7 +180,7 @@ def _tell(digest: Any, value: Any) -> None:
         digest.update(f"{value!r};".encode())
 
 
-def _feed(digest: Any, numbers: NDArray[Any]) -> None:
+def _feed(digest: Any, numbers: AnyArray) -> None:
     kind = np.int64 if numbers.dtype.kind in "biu" else np.float64
     for start in range(0, len(numbers), _BLOCK):
         digest.update(np.ascontiguousarray(numbers[start : start + _BLOCK], dtype=kind).data)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.user_files import StrPath
 from erasurehead.datasets._preprocessing.encoding import CONSTANT, Encoding
 from erasurehead.datasets._preprocessing.target import Target
 from erasurehead.errors import InvalidArgument
@@ -46,7 +47,7 @@ class InitialModel:
 
 
 def initial_model(
-    source: TrainedModel | RunFolder | str | os.PathLike[str], encoding: Encoding, loss: str | None = None
+    source: TrainedModel | RunFolder | StrPath, encoding: Encoding, loss: str | None = None
 ) -> InitialModel:
     """Return the final model of another run as the first of a new one.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, cast
@@ -13,7 +13,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.atomic_files import unwritable
-from erasurehead._internal.documents import from_json, from_toml
+from erasurehead._internal.documents import Entries, PlainData, from_json, from_toml
 from erasurehead._internal.storage.access import Access
 from erasurehead._internal.storage.checksums import (
     CHECKSUMS,
@@ -24,6 +24,7 @@ from erasurehead._internal.storage.checksums import (
     write_checksums,
 )
 from erasurehead._internal.storage.folders import Folder
+from erasurehead._internal.user_files import StrPath
 from erasurehead.errors import DataError
 from erasurehead.runs._jsonl import LinesOnDisk, lines_in, to_text
 from erasurehead.runs._names import (
@@ -64,8 +65,8 @@ class _Summary(TypedDict, total=False):
     engine: str
     start_seconds: float | None
     data: _Data
-    final: dict[str, Any] | None
-    neglected: list[dict[str, Any]]
+    final: PlainData | None
+    neglected: list[PlainData]
     steps: int
     resumed: list[int]
     changed_by_others: list[str]
@@ -134,7 +135,7 @@ class RunFolder:
     access: Access = "private"
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], overwrite: bool = False, access: Access = "private") -> Self:
+    def create(cls, path: StrPath, overwrite: bool = False, access: Access = "private") -> Self:
         """Create a new run folder, with its parents.
 
         Arguments:
@@ -153,7 +154,7 @@ class RunFolder:
         return run
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], access: Access = "private") -> Self:
+    def open(cls, path: StrPath, access: Access = "private") -> Self:
         """Open the folder of an earlier run, or of one that is still running.
 
         Arguments:
@@ -177,7 +178,7 @@ class RunFolder:
         return cls(place, access)
 
     @property
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> PlainData:
         """The contents of `summary.json`; empty if it does not exist.
 
         Raises:
@@ -191,7 +192,7 @@ class RunFolder:
         return cast("dict[str, Any]", of_type(_Summary, content, self.path / SUMMARY))
 
     @property
-    def tables(self) -> dict[str, Any]:
+    def tables(self) -> PlainData:
         """The contents of `config.toml`; empty if it does not exist.
 
         Raises:
@@ -307,7 +308,7 @@ class RunFolder:
             finally:
                 os.close(file)
 
-    def arrivals(self) -> list[dict[str, Any]]:
+    def arrivals(self) -> list[PlainData]:
         """Return the lines of `arrivals.jsonl` as plain data.
 
         Raises:
@@ -323,7 +324,7 @@ class RunFolder:
         """
         self._write(name, text.encode())
 
-    def write_summary(self, summary: Mapping[str, Any]) -> None:
+    def write_summary(self, summary: Entries) -> None:
         """Write `summary.json`."""
         self.write(SUMMARY, to_text(summary))
 
@@ -418,7 +419,7 @@ class RunFolder:
         make = row_maker(kind, self.path / name)
         return [make(number, row) for number, row in enumerate(self._lines(name), start=1)]
 
-    def _lines(self, name: str) -> list[dict[str, Any]]:
+    def _lines(self, name: str) -> list[PlainData]:
         data = self._data(name, check=False)
         if data is None:
             return []

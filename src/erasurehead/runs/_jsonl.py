@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from erasurehead._internal.atomic_files import unwritable
-from erasurehead._internal.documents import from_json
+from erasurehead._internal.documents import Entries, PlainData, from_json
 from erasurehead._internal.plain_text import invisible
 from erasurehead._internal.storage.access import Access
 from erasurehead._internal.storage.checksums import Checksum, Running
@@ -29,7 +29,7 @@ _PIECE = 1 << 18  # bytes that are read at once
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
-def to_line(data: Mapping[str, Any]) -> str:
+def to_line(data: Entries) -> str:
     """Return data as one line of JSON; numbers that are not finite, which JSON does not have, become null."""
     try:
         return _encode(data) + "\n"
@@ -48,7 +48,7 @@ def to_text(data: Any) -> str:
     ).replace("\x7f", "\\u007f")
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
+def read_lines(path: Path) -> list[PlainData]:
     """Read the objects of a file, without a truncated last line.
 
     Arguments:
@@ -70,13 +70,13 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return lines_in(data, path)
 
 
-def lines_in(data: bytes, path: Path) -> list[dict[str, Any]]:
+def lines_in(data: bytes, path: Path) -> list[PlainData]:
     """Return the objects in the bytes of a file; arguments and errors as for `read_lines`."""
     lines = data.split(b"\n")[:-1]  # whatever follows the last newline is incomplete
     return [object_in(line, path, number) for number, line in enumerate(lines, start=1)]
 
 
-def object_in(line: bytes, path: Path, number: int) -> dict[str, Any]:
+def object_in(line: bytes, path: Path, number: int) -> PlainData:
     """Return the object in a line of a file.
 
     Raises:
@@ -244,7 +244,7 @@ class JsonlWriter:
         """Return the number of rows, including those that are not flushed."""
         return len(self.lines) + len(self._waiting)
 
-    def add(self, row: Mapping[str, Any]) -> None:
+    def add(self, row: Entries) -> None:
         """Add a row; it is written by the next flush."""
         self._waiting.append(to_line(row).encode())
 

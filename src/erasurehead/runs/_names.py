@@ -13,6 +13,7 @@ from pathlib import Path
 from erasurehead._internal.storage.access import Access
 from erasurehead._internal.storage.checksums import CHECKSUMS
 from erasurehead._internal.storage.folders import Folder
+from erasurehead._internal.user_files import StrPath
 from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.runs._locks import check_unlocked
 
@@ -72,7 +73,7 @@ def _of_a_run(name: str) -> bool:
     return name == LOCK or _whole(name) in OF_A_RUN
 
 
-def check_free(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+def check_free(path: StrPath, overwrite: bool = False) -> Path:
     """Return the path of a folder to create, which must be unused and writable; it is not created yet.
 
     Arguments:
@@ -118,7 +119,7 @@ def check_writable(place: Path, what: str = "The run folder") -> None:
         raise _unwritable(place, f"nothing can be made in {str(above)!r} ({error.strerror})", what) from None
 
 
-def make_folder(path: str | os.PathLike[str], overwrite: bool = False, access: Access = "private") -> Path:
+def make_folder(path: StrPath, overwrite: bool = False, access: Access = "private") -> Path:
     """Create an empty folder; errors as for `check_free`.
 
     Everything in it is checked before anything is removed.
@@ -291,7 +292,7 @@ def has_checkpoints(place: Path) -> bool:
         return False
 
 
-def next_free(folder: str | os.PathLike[str], name: str) -> Path:
+def next_free(folder: StrPath, name: str) -> Path:
     """Return the first of `name-1`, `name-2`, ... in a folder that does not exist yet."""
     number = 1
     while os.path.lexists(place := Path(folder) / f"{name}-{number}"):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.documents import PlainData
 from erasurehead.datasets import Dataset
 from erasurehead.datasets._sharded import ShardFolder
 from erasurehead.engines import InProcessEngine
@@ -49,7 +50,7 @@ class PenaltySearch:
     folds: int
     seconds: float
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> PlainData:
         """Return the search as plain data."""
         return asdict(self)
 

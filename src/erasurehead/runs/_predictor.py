@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.arrays import AnyArray, Array, IntArray
+from erasurehead._internal.documents import Entries, PlainData
+from erasurehead._internal.user_files import StrPath
 from erasurehead.datasets._encoded import EncodingReport
 from erasurehead.datasets._preprocessing.encoding import Encoding, Source
 from erasurehead.errors import DataError, counted, invalid
@@ -38,7 +38,7 @@ class Predictions:
     probabilities: Array | None
     report: EncodingReport
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> PlainData:
         """Return the predictions as plain data."""
         return {
             "predictions": self.values,
@@ -84,7 +84,7 @@ class Scores:
             name: one / total if total else None for name, one, total in zip(self.classes, right, totals, strict=True)
         }
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> PlainData:
         """Return the scores as plain data."""
         of_classes = {
             "classes": list(self.classes),
@@ -144,7 +144,7 @@ class TrainedModel:
         return dict(zip(target.classes.labels(), by_output, strict=True))
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> Self:
+    def load(cls, folder: StrPath) -> Self:
         """Load the model of a run.
 
         Arguments:
@@ -223,14 +223,14 @@ class TrainedModel:
         assert probabilities is not None  # or there were no classes
         return (probabilities[:, 1] > threshold).astype(np.int64)
 
-    def _numbered(self, labels: NDArray[Any]) -> IntArray:
+    def _numbered(self, labels: AnyArray) -> IntArray:
         """Return labels as class numbers: -1 and +1 stand for the first and the second class."""
         return (labels > 0 if self.model.sample_loss.name == LogisticLoss.name else labels).astype(np.int64)
 
     def evaluate(
         self,
         source: Source,
-        labels: str | os.PathLike[str] | None = None,
+        labels: StrPath | None = None,
         *,
         allow_unseen: bool = False,
         threshold: float | None = None,
@@ -268,7 +268,7 @@ class TrainedModel:
         return Scores(metrics, encoded.report, classes, counts)
 
 
-def _model(tables: Mapping[str, Any], x: Array, encoding: Encoding) -> ScoringModel:
+def _model(tables: Entries, x: Array, encoding: Encoding) -> ScoringModel:
     """Return the model of a run, from its settings and parameters."""
     section, n_classes = tables.get("consensus", {}), max(2, encoding.target.n_classes)
     kind, hidden = section.get("model", "linear"), int(section.get("hidden", 0))
@@ -290,7 +290,7 @@ def _of_each_class(probabilities: Array | None) -> Array | None:
     return np.column_stack([1.0 - probabilities, probabilities])
 
 
-def _plain(report: EncodingReport) -> dict[str, Any]:
+def _plain(report: EncodingReport) -> PlainData:
     return {
         "rows": report.n_rows,
         "unseen": dict(report.unseen),

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.atomic_files import unwritable
+from erasurehead._internal.documents import Entries, PlainData
 from erasurehead._internal.storage.folders import Folder
 from erasurehead.errors import DataError
 from erasurehead.runs._checkpoints.store import Checkpoint, CheckpointStore
@@ -55,7 +56,7 @@ class Recorder(Callback):
     def __init__(
         self,
         folder: RunFolder,
-        facts: Mapping[str, Any] | None = None,
+        facts: Entries | None = None,
         *,
         required: bool = True,
         notify: Callable[[Notice], None] = lambda notice: None,
@@ -67,7 +68,7 @@ class Recorder(Callback):
         self.resumption: Resumption | None = None
         self.resumed: list[int] = []
         self.store: CheckpointStore | None = None
-        self._summary: dict[str, Any] = {"status": "running", "reason": "", **(facts or {}), "versions": versions()}
+        self._summary: PlainData = {"status": "running", "reason": "", **(facts or {}), "versions": versions()}
         self._files: dict[str, JsonlWriter] = {}
         self._lock: FolderLock | None = None
         self._lost = False
@@ -78,7 +79,7 @@ class Recorder(Callback):
         self.saved = False
 
     @property
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> PlainData:
         """The contents of `summary.json`, whether or not it could be written."""
         return dict(self._summary)
 
@@ -86,7 +87,7 @@ class Recorder(Callback):
     def reopen(
         cls,
         folder: RunFolder,
-        facts: Mapping[str, Any] | None = None,
+        facts: Entries | None = None,
         *,
         required: bool = True,
         notify: Callable[[Notice], None] = lambda notice: None,
@@ -218,7 +219,7 @@ class Recorder(Callback):
         self._summary |= {"engine": run.engine} | figures(run)
         self._end(run.status, run.stopped, lambda: self.folder.write(EVALUATIONS, "".join(lines)))
 
-    def finish(self, x: Array, figures: Mapping[str, Any], status: Status, reason: str) -> None:
+    def finish(self, x: Array, figures: Entries, status: Status, reason: str) -> None:
         """As `end`, of a run that has come to its end.
 
         Arguments:

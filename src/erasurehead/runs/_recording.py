@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from erasurehead._internal.documents import Entries, PlainData
 from erasurehead._internal.signals import stopped_by, uninterrupted
 from erasurehead.datasets import Dataset
 from erasurehead.datasets._sharded import ShardFolder
@@ -31,7 +32,7 @@ class RecordedConfig(Protocol):
     run: Any
     checkpoints: CheckpointsSection
 
-    def model_dump(self, *, exclude: Any) -> dict[str, Any]:
+    def model_dump(self, *, exclude: Any) -> PlainData:
         """Return its tables."""
         ...
 
@@ -67,7 +68,7 @@ class Recording(Callback):
         out: Path,
         config: RecordedConfig,
         data: Dataset | ShardFolder,
-        facts: Mapping[str, Any],
+        facts: Entries,
         resuming: bool = False,
         callbacks: Sequence[Callback] = (),
     ) -> None:
@@ -150,7 +151,7 @@ class Recording(Callback):
         return to_toml(self._config.model_dump(exclude={"run": {"out", "overwrite"}}))
 
     @property
-    def _summary(self) -> dict[str, Any]:
+    def _summary(self) -> PlainData:
         # That of shards tells how they were cut, too, and so not whether others are of the same rows.
         fingerprint = None if isinstance(self._data, ShardFolder) else self._facts["data"]
         described = {**describe(self._data), "fingerprint": fingerprint}

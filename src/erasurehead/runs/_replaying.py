@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
+from erasurehead._internal.user_files import StrPath
 from erasurehead.runs._folder import RunFolder
 from erasurehead.runs._names import ARRIVALS, STEPS
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from erasurehead.delays._fixed import Recorded
 
 
-def replay(folder: RunFolder | str | os.PathLike[str]) -> Recorded:
+def replay(folder: RunFolder | StrPath) -> Recorded:
     """Return a recorded run as delays for a replay on the virtual engine: `VirtualEngine(replay(folder))`.
 
     Messages arrive again in the same order, each in the round in which it arrived, late or not, and at the same times;

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from erasurehead._internal.documents import Entries
+from erasurehead._internal.user_files import StrPath
 from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument, check_count, invalid
 from erasurehead.runs._checkpoints.store import Checkpoint, CheckpointStore
 from erasurehead.runs._config.checking import build_config
@@ -60,7 +61,7 @@ def lost_rows(checkpoint: Checkpoint) -> dict[str, int]:
         ) from None
 
 
-def opened_to_go_on(path: str | os.PathLike[str]) -> RunFolder:
+def opened_to_go_on(path: StrPath) -> RunFolder:
     """Open the folder of a run that is to be continued.
 
     Raises:
@@ -80,7 +81,7 @@ def opened_to_go_on(path: str | os.PathLike[str]) -> RunFolder:
     return opened
 
 
-def check_unchanged(opened: RunFolder, before: Mapping[str, Any], now: Mapping[str, Any], encoding: Encoding) -> None:
+def check_unchanged(opened: RunFolder, before: Entries, now: Entries, encoding: Encoding) -> None:
     """Raise if a run that is to be continued depends on something that has changed.
 
     Arguments:

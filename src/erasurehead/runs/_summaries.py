@@ -10,17 +10,17 @@ from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 import scipy
 
+from erasurehead._internal.documents import PlainData
 from erasurehead.datasets import Dataset
 from erasurehead.datasets._sharded import ShardFolder
 from erasurehead.training import Run, StepRow
 
 
-def figures(run: Run) -> dict[str, Any]:
+def figures(run: Run) -> PlainData:
     """Return the figures of a whole run, as plain data; means are over its steps."""
     accepted: StepRow | None = None
     arrived, residual, coverage, received = array("d"), array("d"), array("d"), array("d")
@@ -69,7 +69,7 @@ def figures(run: Run) -> dict[str, Any]:
     }
 
 
-def describe(data: Dataset | ShardFolder) -> dict[str, Any]:
+def describe(data: Dataset | ShardFolder) -> PlainData:
     """Return the description of a data set, as plain data; a file by its whole path, as in run files."""
     place = Path(data.source).expanduser()
     return {

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints, is_typeddict
 
+from erasurehead._internal.documents import Entries, PlainData
 from erasurehead.errors import DataError, shown
 
 _T = TypeVar("_T")
@@ -43,14 +44,14 @@ class _Misfit(Exception):
         return f"{name} must be {self.rule}, but it is {shown(self.value)}"
 
 
-def row_maker(kind: type[_T], path: Path) -> Callable[[int, Mapping[str, Any]], _T]:
+def row_maker(kind: type[_T], path: Path) -> Callable[[int, Entries], _T]:
     """Return a function that makes a row of the data of a line, given the number of the line.
 
     It raises `DataError` where a field is missing, or not of its type. Keys of later versions are ignored.
     """
     make = _maker(kind)
 
-    def make_row(number: int, row: Mapping[str, Any]) -> _T:
+    def make_row(number: int, row: Entries) -> _T:
         try:
             return make(row)
         except KeyError as error:
@@ -204,7 +205,7 @@ def _any(value: Any) -> Any:
     return value
 
 
-def _object(value: Any) -> dict[str, Any]:
+def _object(value: Any) -> PlainData:
     if not isinstance(value, dict):
         raise _Misfit("an object with keys", value)
     return cast("dict[str, Any]", value)

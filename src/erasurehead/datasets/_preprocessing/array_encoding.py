@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from erasurehead._internal.user_files import readable
+from erasurehead._internal.documents import Entries, PlainData
+from erasurehead._internal.user_files import StrPath, readable
 from erasurehead.datasets._encoded import Encoded, EncodingReport
 from erasurehead.datasets._matrices import check_matrix, split_last_column, with_constant
 from erasurehead.datasets._preprocessing.encoding import CONSTANT, Encoding, Source
@@ -48,7 +49,7 @@ class ArrayEncoding(Encoding, kind="arrays"):
         names = tuple(str(self.base + place) for place in range(self.n_features))
         return (*names, CONSTANT) if self.constant else names
 
-    def apply(self, source: Source, labels: bool | str | os.PathLike[str] = True) -> Encoded:
+    def apply(self, source: Source, labels: bool | StrPath = True) -> Encoded:
         if isinstance(source, str | os.PathLike):
             source = readable(source)
         arrays = self._arrays(source)
@@ -83,11 +84,11 @@ class ArrayEncoding(Encoding, kind="arrays"):
             )
         return arrays
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> PlainData:
         return {"kind": "arrays", **vars(self), "target": self.target.to_json()}
 
     @staticmethod
-    def from_dict(data: Mapping[str, Any]) -> ArrayEncoding:
+    def from_dict(data: Entries) -> ArrayEncoding:
         """Return the encoding that `to_dict` returned as plain data."""
         facts = Facts(data, "")
         return ArrayEncoding(

@@ -6,11 +6,12 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from erasurehead._internal.arrays import IntArray
+from erasurehead._internal.documents import PlainData
 from erasurehead.datasets._preprocessing.design import Feature, Numeric, OneHot, Words
 from erasurehead.datasets._preprocessing.label_copies import LabelCopy
 from erasurehead.datasets._readers.table import EXACT, Column, NumberColumn, Table
@@ -43,7 +44,7 @@ class ColumnUse:
     nearly_unique: bool = False
     warning: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> PlainData:
         """Return the use as plain data."""
         return {
             "name": self.name,

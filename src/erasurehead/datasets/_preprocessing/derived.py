@@ -10,12 +10,13 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 from zlib import crc32
 
 import numpy as np
 
 from erasurehead._internal.arrays import IntArray
+from erasurehead._internal.documents import PlainData
 from erasurehead.datasets._matrices import csr
 from erasurehead.datasets._preprocessing.columns import DATE_ORDERS, Columns
 from erasurehead.datasets._preprocessing.design import WordBlock, Words
@@ -96,10 +97,10 @@ class Derived:
             values = [math.log1p(known.get(text, 0)) for text in raw.values]
         return NumberColumn(np.array([*values, math.nan])[raw.codes])
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> PlainData:
         """Return it as plain JSON data, for `derived_from_json`."""
         facts = {"name": self.name, "source": self.source, "kind": self.kind}
-        more: dict[str, Any] = {"texts": list(self.texts)} if self.texts else {}
+        more: PlainData = {"texts": list(self.texts)} if self.texts else {}
         more |= {"counts": list(self.counts)} if self.counts else {}
         return {**facts, **more, **({} if self.dates == _YEAR_FIRST else {"dates": self.dates})}
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.arrays import Array, BoolArray, IntArray, ShortIntArray
+from erasurehead._internal.documents import PlainData
 from erasurehead.datasets._matrices import MAX_INDEX, csr
 from erasurehead.datasets._preprocessing.facts import NUMBER, NUMBERS, POSITIVE, TEXT, TEXTS, WHOLE_NUMBERS, Facts
 from erasurehead.datasets._preprocessing.vocabulary import differences, from_differences
@@ -72,7 +72,7 @@ class Words:
 Feature: TypeAlias = Numeric | OneHot | Words
 
 
-def feature_to_json(feature: Feature) -> dict[str, Any]:
+def feature_to_json(feature: Feature) -> PlainData:
     """Return a feature as plain JSON data, for `feature_from_json`."""
     if isinstance(feature, Numeric):
         return {"number": feature.column, "mean": feature.mean, "scale": feature.scale, "fill": feature.fill}
@@ -112,7 +112,7 @@ class CodeBlock:
         width: number of columns.
     """
 
-    codes: NDArray[np.int32]
+    codes: ShortIntArray
     width: int
 
 
@@ -142,7 +142,7 @@ class WordBlock:
         return int(self.matrix.shape[1])
 
 
-def joint_keys(codes: Sequence[NDArray[np.int32]], sizes: Sequence[int]) -> IntArray:
+def joint_keys(codes: Sequence[ShortIntArray], sizes: Sequence[int]) -> IntArray:
     """Return one integer for each row's combination of codes; -1 if one of the codes is -1.
 
     Arguments:
@@ -216,7 +216,7 @@ def _sparse(blocks: Sequence[CodeBlock | NumberBlock], rows: IntArray, constant:
         raise DataError(f"{len(rows)} x {n_columns} with {per_row} entries a row is more than 32-bit indices can hold.")
     indices = np.empty((len(rows), per_row), dtype=np.int32)
     data = np.ones(indices.shape)
-    absent: NDArray[np.bool_] | None = None
+    absent: BoolArray | None = None
     start = 0
     for place, block in enumerate(blocks):
         if isinstance(block, CodeBlock):

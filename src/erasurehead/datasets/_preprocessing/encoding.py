@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from erasurehead._internal.arrays import Array
-from erasurehead._internal.documents import from_json
+from erasurehead._internal.documents import Entries, PlainData, from_json
+from erasurehead._internal.user_files import StrPath
 from erasurehead.datasets._encoded import Encoded
 from erasurehead.datasets._matrices import Matrix
 from erasurehead.datasets._preprocessing.target import Target
@@ -27,7 +27,7 @@ VERSION = 2
 _READ = (1, VERSION)
 """Versions that can be read; the first rounded whole numbers beyond 2^53 that were categories."""
 
-Source: TypeAlias = "str | os.PathLike[str] | Table | Frame | Sequence[Mapping[str, object]] | Matrix"
+Source: TypeAlias = "StrPath | Table | Frame | Sequence[Mapping[str, object]] | Matrix"
 """Data that can be encoded: a file, a table, a DataFrame, rows as mappings from column name to value, or a matrix."""
 
 
@@ -53,7 +53,7 @@ class Encoding(ABC):
         """Number of columns of the design matrix, the constant included."""
 
     @abstractmethod
-    def apply(self, source: Source, labels: bool | str | os.PathLike[str] = True) -> Encoded:
+    def apply(self, source: Source, labels: bool | StrPath = True) -> Encoded:
         """Encode data that the encoding may never have seen.
 
         Arguments:
@@ -102,12 +102,12 @@ class Encoding(ABC):
         return dict(zip(self.column_names, weights.tolist(), strict=True))
 
     @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> PlainData:
         """Return the encoding as plain JSON data, with its `kind`."""
 
     @staticmethod
     @abstractmethod
-    def from_dict(data: Mapping[str, Any]) -> Encoding:
+    def from_dict(data: Entries) -> Encoding:
         """Return the encoding that `to_dict` returned as plain data, with the version of its file if that has one.
 
         Raises:

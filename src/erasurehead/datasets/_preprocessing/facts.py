@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast
 
+from erasurehead._internal.documents import Entries
 from erasurehead.errors import DataError, real, shown
 
 Rule: TypeAlias = tuple[str, Callable[[Any], bool]]
@@ -49,7 +50,7 @@ class Facts:
     """
 
     def __init__(self, data: Any, where: str) -> None:
-        self.data: Mapping[str, Any] = _checked(data, OBJECT, where)
+        self.data: Entries = _checked(data, OBJECT, where)
         self._where = where
 
     def get(self, key: str, rule: Rule) -> Any:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.arrays import Array, IntArray, ShortIntArray
 from erasurehead.datasets._preprocessing.design import Feature, Numeric, OneHot, joint_keys
 from erasurehead.datasets._preprocessing.moments import Moments
 from erasurehead.datasets._preprocessing.vocabulary import Codes, Vocabulary, distinct, nothing_in, vocabulary_of_column
@@ -60,7 +59,7 @@ class FeatureFit:
         self._source = source
         self._values: dict[str, DistinctValues] = {}
         self._moments: dict[str, Moments] = {}
-        self._combinations: dict[tuple[str, ...], NDArray[np.int32]] = {  # of codes, shape (n_combinations, n_columns)
+        self._combinations: dict[tuple[str, ...], ShortIntArray] = {  # of codes, shape (n_combinations, n_columns)
             tuple(group): np.zeros((0, len(group)), dtype=np.int32) for group in groups if len(group) > 1
         }
 
@@ -128,7 +127,7 @@ class FeatureFit:
         return Numeric(name, mean, deviation if varies else 1.0, fill=mean)
 
 
-def _first_of_each(rows: NDArray[np.int32]) -> IntArray:
+def _first_of_each(rows: ShortIntArray) -> IntArray:
     """Return where each distinct row of codes occurs first."""
     joined, first = rows[:, 0].astype(np.int64), np.zeros(0, dtype=np.int64)
     for column in rows.T[1:]:

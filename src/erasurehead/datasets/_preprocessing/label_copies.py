@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from erasurehead._internal.arrays import Array, BoolArray
+from erasurehead._internal.arrays import AnyArray, Array, BoolArray
 from erasurehead.datasets._readers.table import Column, TextColumn, are_numbers
 
 _FEWEST = 10  # rows from which a column that goes with the label does hardly do so by chance
@@ -50,7 +49,7 @@ class LabelCopy:
         what = f"equals the label {label!r}" if same else f"says what the label {label!r} says in other words or units"
         return f"{name}: {what} in every row that has a value"
 
-    def _pair(self, x: NDArray[Any], y: NDArray[Any]) -> None:
+    def _pair(self, x: AnyArray, y: AnyArray) -> None:
         """Remember the label of each value, as long as each value has one of its own."""
         values, places = np.unique(x, return_inverse=True)
         labels, numbers = np.unique(y, return_inverse=True)
@@ -73,7 +72,7 @@ class LabelCopy:
         return (slope != 0.0 or x[far] == value) and bool((off <= _ALIKE * np.abs(y).max()).all())
 
 
-def _comparable(column: Column, present: BoolArray) -> NDArray[Any]:
+def _comparable(column: Column, present: BoolArray) -> AnyArray:
     if are_numbers(column):
         return column.numbers()[present]
     assert isinstance(column, TextColumn)

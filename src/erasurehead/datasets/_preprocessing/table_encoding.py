@@ -9,11 +9,12 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray
+from erasurehead._internal.documents import Entries, PlainData
+from erasurehead._internal.user_files import StrPath
 from erasurehead.datasets._encoded import Encoded, EncodingReport
 from erasurehead.datasets._preprocessing.derived import Derived, derived_from_json, with_derived, word_block
 from erasurehead.datasets._preprocessing.design import (
@@ -131,7 +132,7 @@ class TableEncoding(Encoding, kind="table"):
             coefficients[CONSTANT] = coefficients.get(CONSTANT, 0.0) + shift
         return coefficients
 
-    def apply(self, source: Source, labels: bool | str | os.PathLike[str] = True) -> Encoded:
+    def apply(self, source: Source, labels: bool | StrPath = True) -> Encoded:
         if not isinstance(labels, bool):
             raise DataError(f"Labels of a table are a column of it, not a file of their own ({os.fspath(labels)!r}).")
         table = self.table(source, labels)
@@ -320,7 +321,7 @@ class TableEncoding(Encoding, kind="table"):
         places[places == len(feature.keys)] = 0
         return np.where(feature.keys[places] == keys, places, -1).astype(np.int32)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> PlainData:
         return {
             "kind": "table",
             "columns": list(self.columns),
@@ -333,7 +334,7 @@ class TableEncoding(Encoding, kind="table"):
         } | _dialect_to_json(self.dialect)
 
     @staticmethod
-    def from_dict(data: Mapping[str, Any]) -> TableEncoding:
+    def from_dict(data: Entries) -> TableEncoding:
         """Return the encoding that `to_dict` returned as plain data."""
         facts = Facts(data, "")
         stored = facts.inner("vocabularies")
@@ -386,7 +387,7 @@ def _dialect_from_json(facts: Facts) -> Dialect:
     return check_dialect(**texts, names=names, missing=facts.find("missing", TEXTS) or ())
 
 
-def _dialect_to_json(dialect: Dialect) -> dict[str, Any]:
+def _dialect_to_json(dialect: Dialect) -> PlainData:
     settings = {"delimiter": dialect.delimiter, "decimal": dialect.decimal, "quotes": dialect.quotes}
     settings |= {"missing": list(dialect.missing) or None, "renamed": bool(dialect.names) or None}
     return {key: value for key, value in settings.items() if value is not None}

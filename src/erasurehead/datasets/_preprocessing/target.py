@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from erasurehead._internal.arrays import IntArray
+from erasurehead._internal.arrays import BoolArray, IntArray
+from erasurehead._internal.documents import PlainData
 from erasurehead.datasets._encoded import TASKS, Labels, Task
 from erasurehead.datasets._preprocessing.facts import POSITIVE, TEXT, TEXTS, Facts, one_of
 from erasurehead.datasets._preprocessing.vocabulary import (
@@ -18,7 +18,7 @@ from erasurehead.datasets._preprocessing.vocabulary import (
     vocabulary_from_json,
     vocabulary_of,
 )
-from erasurehead.datasets._readers.table import Column, NumberColumn, TextColumn, plain
+from erasurehead.datasets._readers.table import Column, NumberColumn, Place, TextColumn, plain
 from erasurehead.errors import DataError, invalid
 
 MOST_CLASSES = 20
@@ -95,7 +95,7 @@ class Target:
             "least_squares (task, --loss least_squares)"
         )
 
-    def apply(self, column: Column, place: Callable[[int], str]) -> tuple[Labels, IntArray]:
+    def apply(self, column: Column, place: Place) -> tuple[Labels, IntArray]:
         """Return the labels of the kept rows, and which rows these are.
 
         Arguments:
@@ -153,7 +153,7 @@ class Target:
     def _label(self) -> str:
         return _label(self.name)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> PlainData:
         """Return the target as plain JSON data, for `target_from_json`."""
         classes = None if self.classes is None else self.classes.to_json()
         return {**vars(self), "classes": classes, "aliases": list(self.aliases)}
@@ -188,7 +188,7 @@ def check_task(task: str | None) -> None:
         raise invalid("task", f"must be one of {', '.join(TASKS)}", task)
 
 
-def fit_target(column: Column, name: str, task: Task | None, place: Callable[[int], str]) -> Target:
+def fit_target(column: Column, name: str, task: Task | None, place: Place) -> Target:
     """Return how the labels of a column become numbers.
 
     Without a task, two distinct values are two classes; texts, or integers with at most 20 distinct values, are the
@@ -242,7 +242,7 @@ def fit_target(column: Column, name: str, task: Task | None, place: Callable[[in
     return Target(name, task, classes)
 
 
-def quantity(column: Column, name: str, place: Callable[[int], str]) -> Target:
+def quantity(column: Column, name: str, place: Place) -> Target:
     """Return a target of least squares, because that was asked for.
 
     Arguments:
@@ -262,7 +262,7 @@ def quantity(column: Column, name: str, place: Callable[[int], str]) -> Target:
     return target
 
 
-def check_all_there(column: Column, name: str, place: Callable[[int], str]) -> None:
+def check_all_there(column: Column, name: str, place: Place) -> None:
     """Raise if a label is missing.
 
     Arguments:
@@ -298,6 +298,6 @@ def _written(column: Column, row: int) -> str:
     return column.values[int(column.codes[row])]
 
 
-def _refuse(wrong: np.ndarray[Any, np.dtype[np.bool_]], message: Callable[[int], str]) -> None:
+def _refuse(wrong: BoolArray, message: Place) -> None:
     if wrong.any():
         raise DataError(message(int(np.argmax(wrong))))

@@ -6,12 +6,11 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.arrays import Array, IntArray, ShortIntArray
+from erasurehead._internal.documents import PlainData
 from erasurehead.datasets._preprocessing.facts import NUMBERS, TEXTS, WHOLE_NUMBERS, Facts
 from erasurehead.datasets._readers.table import (
     EXACT,
@@ -25,7 +24,7 @@ from erasurehead.datasets._readers.table import (
 )
 from erasurehead.errors import DataError
 
-Codes = NDArray[np.int32]
+Codes = ShortIntArray
 
 _TABLE_SPAN = 1 << 20  # integers with at most this range are distinguished by a table instead of sorting
 
@@ -51,7 +50,7 @@ class Vocabulary(ABC):
         """Return the values as texts, in the order of their codes."""
 
     @abstractmethod
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> PlainData:
         """Return the vocabulary as plain JSON data, for `vocabulary_from_json`."""
 
 
@@ -85,10 +84,10 @@ class NumberVocabulary(Vocabulary):
     def labels(self) -> list[str]:
         return list(self.spelled) or [plain(value) for value in self.values.tolist()]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> PlainData:
         return self._numbers_to_json() | ({"spelled": list(self.spelled)} if self.spelled else {})
 
-    def _numbers_to_json(self) -> dict[str, Any]:
+    def _numbers_to_json(self) -> PlainData:
         if bool((self.values == np.trunc(self.values)).all()) and float(np.abs(self.values).max()) < EXACT:
             return {"whole": differences(self.values.astype(np.int64))}
         return {"numbers": self.values.tolist()}
@@ -125,7 +124,7 @@ class TextVocabulary(Vocabulary):
     def labels(self) -> list[str]:
         return list(self.values)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> PlainData:
         return {"texts": list(self.values)}
 
 

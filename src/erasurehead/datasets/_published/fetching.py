@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from erasurehead._internal.documents import PlainData
 from erasurehead.datasets._published.recipe import Recipe
 from erasurehead.datasets._readers.table import Column, NumberColumn, Table, column_of
 from erasurehead.errors import DataError
@@ -75,7 +76,7 @@ def _covtype(recipe: Recipe, call: Callable[..., Any], source: str) -> Table:
 
 def _openml(recipe: Recipe, call: Callable[..., Any], source: str) -> Table:
     """Fetch as arrays, which does not need pandas; sets with columns of free text come only as frames, which do."""
-    asked: dict[str, Any] = {"data_id": recipe.openml, "target_column": None, "n_retries": 1, "delay": 0.5}
+    asked: PlainData = {"data_id": recipe.openml, "target_column": None, "n_retries": 1, "delay": 0.5}
     wanted = (*recipe.features, *recipe.target.names)
     try:
         bunch = call(**asked, as_frame=False, parser="liac-arff")
@@ -96,7 +97,7 @@ def _openml(recipe: Recipe, call: Callable[..., Any], source: str) -> Table:
 def _array_columns(bunch: Any) -> dict[str, list[Any]]:
     """Return the columns of an answer; nominal ones come as category numbers, where categories may be numbers."""
     columns: dict[str, list[Any]] = {}
-    nominal: dict[str, Any] = dict(bunch.categories or {})
+    nominal: PlainData = dict(bunch.categories or {})
     for place, name in enumerate(bunch.feature_names):
         values = np.asarray(bunch.data[:, place], dtype=np.float64)
         categories = nominal.get(name)

@@ -10,13 +10,13 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array
-from erasurehead._internal.user_files import printable
+from erasurehead._internal.user_files import StrPath, printable
 from erasurehead.datasets._base import Dataset
 from erasurehead.datasets._preprocessing.array_encoding import ArrayEncoding
 from erasurehead.datasets._preprocessing.target import Target
@@ -26,6 +26,11 @@ from erasurehead.datasets._readers.table import NumberColumn
 from erasurehead.errors import DataError, check_count, invalid
 
 Bytes = NDArray[np.uint8]
+_Part: TypeAlias = tuple[Bytes, Bytes]
+"""Images and labels."""
+
+_Read: TypeAlias = tuple[_Part, _Part, list[str]]
+"""Those for training and those for testing, and notes."""
 
 _MNIST = {
     "train-images-idx3-ubyte": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
@@ -47,7 +52,7 @@ class _Set:
     name: str
     shape: tuple[int, int, int]  # planes, height, width
     n_train: int
-    read: Callable[[Path], tuple[tuple[Bytes, Bytes], tuple[Bytes, Bytes], list[str]] | None]
+    read: Callable[[Path], _Read | None]
 
     @property
     def n_pixels(self) -> int:
@@ -73,7 +78,7 @@ def read_idx(path: Path) -> Bytes:
     return np.frombuffer(data, np.uint8, offset=4 + 4 * dimensions).reshape(shape)
 
 
-def read_cifar(path: Path) -> tuple[Bytes, Bytes]:
+def read_cifar(path: Path) -> _Part:
     """Read a file of CIFAR-10's binary version: images, shape (n, 3072), and labels, shape (n,).
 
     Raises:
@@ -99,7 +104,7 @@ def _content(path: Path) -> bytes:
         ) from None
 
 
-def _mnist(folder: Path) -> tuple[tuple[Bytes, Bytes], tuple[Bytes, Bytes], list[str]] | None:
+def _mnist(folder: Path) -> _Read | None:
     arrays: list[Bytes] = []
     notes: list[str] = []
     for name, digest in _MNIST.items():
@@ -118,7 +123,7 @@ def _mnist(folder: Path) -> tuple[tuple[Bytes, Bytes], tuple[Bytes, Bytes], list
     return (images.reshape(len(images), -1), labels), (test_images.reshape(len(test_images), -1), test_labels), notes
 
 
-def _cifar10(folder: Path) -> tuple[tuple[Bytes, Bytes], tuple[Bytes, Bytes], list[str]] | None:
+def _cifar10(folder: Path) -> _Read | None:
     batches = [path for number in range(1, 6) if (path := folder / f"data_batch_{number}.bin").is_file()]
     tests = [path for name in ("test_batch.bin", "test_batch_first1000.bin") if (path := folder / name).is_file()]
     if not batches or not tests:
@@ -163,7 +168,7 @@ def _set(name: str) -> _Set:
 
 def load_images(
     name: str,
-    path: str | os.PathLike[str] | None = None,
+    path: StrPath | None = None,
     *,
     synthetic: Literal["never", "fallback", "always"] = "fallback",
     rows: int | None = None,
@@ -208,8 +213,8 @@ def load_images(
 
 def _dataset(
     image_set: _Set,
-    train: tuple[Bytes, Bytes],
-    test: tuple[Bytes, Bytes],
+    train: _Part,
+    test: _Part,
     rows: int | None,
     source: str,
     notes: list[str],
@@ -242,7 +247,7 @@ def _design(images: Bytes) -> Array:
     return design
 
 
-def _stand_in(image_set: _Set, rows: int, seed: int) -> tuple[tuple[Bytes, Bytes], tuple[Bytes, Bytes]]:
+def _stand_in(image_set: _Set, rows: int, seed: int) -> tuple[_Part, _Part]:
     """Return images of ten smooth patterns in many styles, with noise: about as hard as the originals."""
     rng = np.random.default_rng([seed, image_set.n_pixels])
     planes, side, _ = image_set.shape
@@ -256,7 +261,7 @@ def _stand_in(image_set: _Set, rows: int, seed: int) -> tuple[tuple[Bytes, Bytes
         return (lines[..., low] * (1 - share) + lines[..., low + 1] * share).reshape(count, -1)
 
     patterns, styles = smooth(10), smooth(24)
-    parts: list[tuple[Bytes, Bytes]] = []
+    parts: list[_Part] = []
     for count in (rows, _TEST_ROWS):
         labels = rng.integers(0, 10, count).astype(np.uint8)
         values: Array = 0.8 * patterns[labels] + 0.25 * rng.standard_normal((count, 24)) @ styles

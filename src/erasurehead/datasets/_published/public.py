@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import Literal
 
+from erasurehead._internal.user_files import StrPath
 from erasurehead.datasets._base import Dataset, Published
 from erasurehead.datasets._published.fetching import Fetch, fetch_public
 from erasurehead.datasets._published.recipe import Recipe, follow, read_recipe
@@ -38,7 +38,7 @@ def published(name: str) -> Published:
     return _recipe(name).published
 
 
-def where(name: str, path: str | os.PathLike[str] | None = None) -> Where:
+def where(name: str, path: StrPath | None = None) -> Where:
     """Return where a data set's file is, and where it was looked for; see `load` for the places.
 
     Arguments:
@@ -48,7 +48,7 @@ def where(name: str, path: str | os.PathLike[str] | None = None) -> Where:
     return locate(_recipe(name), path)
 
 
-def available(path: str | os.PathLike[str] | None = None) -> tuple[Where, ...]:
+def available(path: StrPath | None = None) -> tuple[Where, ...]:
     """Return, for each data set of the paper, where it is, and where it was looked for.
 
     Arguments:
@@ -59,7 +59,7 @@ def available(path: str | os.PathLike[str] | None = None) -> tuple[Where, ...]:
 
 def load(
     name: str,
-    path: str | os.PathLike[str] | None = None,
+    path: StrPath | None = None,
     *,
     fallback: Literal["synthetic"] | None = None,
     seed: int = 0,

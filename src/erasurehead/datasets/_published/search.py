@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from erasurehead._internal.user_files import StrPath
 from erasurehead.datasets._published.recipe import Recipe
 
 VARIABLE = "ERASUREHEAD_DATA"
@@ -30,7 +31,7 @@ class Where:
     looked: tuple[str, ...]
 
 
-def locate(recipe: Recipe, path: str | os.PathLike[str] | None = None) -> Where:
+def locate(recipe: Recipe, path: StrPath | None = None) -> Where:
     """Look for a data set's public file.
 
     Arguments:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.arrays import AnyArray, Array, IntArray
 from erasurehead.datasets._readers.table import NumberColumn, Table
 
 
@@ -87,7 +86,7 @@ class SkewedColumn(NamedTuple):
         n_rows = len(hidden[0])
         size, top = scaled(self.size, self.top, n_rows, full)
         score, rank = follow(rng, hidden, self.follows), np.arange(size)
-        place: NDArray[Any] = rank if self.lowest else np.where(rank % 2, rank, -rank)
+        place: AnyArray = rank if self.lowest else np.where(rank % 2, rank, -rank)
         if self.jitter:
             place = place + self.jitter * size * rng.standard_normal(size)
         codes = by_rank(score, exact_counts(n_rows, size, top, self.power)[np.argsort(place)])
@@ -103,7 +102,7 @@ def follow(rng: np.random.Generator, hidden: Sequence[Array], correlations: Sequ
     return score + math.sqrt(max(0.0, own)) * rng.standard_normal(len(score))
 
 
-def stand_in(columns: Mapping[str, NDArray[Any]]) -> Table:
+def stand_in(columns: Mapping[str, AnyArray]) -> Table:
     """Return the table of some columns of a stand-in, shape (n_rows,) each."""
     source, n_rows = "the synthetic stand-in", len(next(iter(columns.values())))
     numbers = {name: NumberColumn(np.asarray(values, dtype=np.float64)) for name, values in columns.items()}

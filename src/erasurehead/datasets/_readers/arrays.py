@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -13,10 +11,11 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.resources import check_memory
-from erasurehead._internal.user_files import beginning, check_text, readable
+from erasurehead._internal.user_files import StrPath, beginning, check_text, readable
 from erasurehead.datasets._matrices import Matrix, check_matrix, check_sparse_indices, floats
 from erasurehead.datasets._readers.forms import form
 from erasurehead.datasets._readers.svmlight import matrix, read_svmlight, zero_based
+from erasurehead.datasets._readers.table import Place
 from erasurehead.errors import DataError, counted
 
 _COPIES = 2  # of the data at a time: as in the file, and as float64
@@ -49,7 +48,7 @@ class Arrays:
 
     X: Matrix
     y: Array | None
-    place: Callable[[int], str]
+    place: Place
     base: int = 0
     beyond: int = 0
 
@@ -107,7 +106,7 @@ def _load_npz(path: Path) -> Any:
         raise DataError(f"{path} is not a matrix of numbers saved by scipy or numpy ({error}).") from None
 
 
-def read_labels(path: str | os.PathLike[str], beside: Path, n_rows: int) -> Array:
+def read_labels(path: StrPath, beside: Path, n_rows: int) -> Array:
     """Read labels from a `.npy` file or a text file with one number per line.
 
     Arguments:

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from erasurehead._internal.arrays import Array
+from erasurehead._internal.arrays import Array, ShortIntArray
 from erasurehead._internal.plain_text import in_groups
 from erasurehead.datasets._readers.decimals import if_decimal, with_points
 from erasurehead.datasets._readers.files import Lines, text_lines
@@ -24,6 +23,7 @@ from erasurehead.datasets._readers.table import (
     EXACT,
     TRUTHS,
     Column,
+    Fields,
     NumberColumn,
     Table,
     TextCoder,
@@ -174,7 +174,7 @@ class _PointCoder(TextCoder):
 class _TextBuilder(Builder):
     def __init__(self, layout: TableLayout) -> None:
         self._coder = (_PointCoder if layout.decimal == "," else TextCoder)(layout.absent)
-        self._parts: list[NDArray[np.int32]] = []
+        self._parts: list[ShortIntArray] = []
 
     def add(self, fields: Sequence[str]) -> None:
         self._parts.append(np.fromiter(map(self._coder.__getitem__, fields), np.int32, len(fields)))
@@ -329,7 +329,7 @@ def _end_notes(lines: Lines, path: Path) -> tuple[str, ...]:
 
 def _fill(
     builders: Mapping[str, Builder],
-    rows: Sequence[Sequence[str]],
+    rows: Fields,
     before: int,
     layout: TableLayout,
     path: Path,
@@ -445,7 +445,7 @@ def _place(path: Path, layout: TableLayout, row: int) -> str:
     return f"{path}, line {line}"
 
 
-def _check_widths(rows: Sequence[Sequence[str]], before: int, layout: TableLayout, path: Path) -> None:
+def _check_widths(rows: Fields, before: int, layout: TableLayout, path: Path) -> None:
     width = len(layout.names)
     if all(len(row) == width for row in rows):
         return

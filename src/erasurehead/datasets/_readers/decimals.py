@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from erasurehead.datasets._readers.table import COMMA, MISSING, number, parse
+from erasurehead.datasets._readers.table import COMMA, MISSING, Fields, number, parse
 
 _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}([.,]\d{3})+")
 """What may be thousands apart as well as a decimal fraction of three digits, such as `1,234` and `1.234`."""
@@ -17,12 +17,12 @@ MOST_STRAYS = 0.1
 """A column holds numbers if at most this share of its values are something else."""
 
 
-def columns_of(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+def columns_of(rows: Fields) -> list[list[str]]:
     """Return the values of each column that are not missing, from rows of equal length."""
     return [[text for text in column if text not in MISSING] for column in zip(*rows, strict=True)]
 
 
-def decimal_mark(columns: Sequence[Sequence[str]]) -> tuple[str, str]:
+def decimal_mark(columns: Fields) -> tuple[str, str]:
     """Return what the evidence says the decimal mark is, and a number that has it; two empty texts if there is none.
 
     Only columns of numbers count. `1,234` is no evidence, as its comma may stand between thousands; nor are numbers

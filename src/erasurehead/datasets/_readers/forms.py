@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 import zipfile
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from erasurehead._internal.user_files import beginning, readable
+from erasurehead._internal.user_files import StrPath, beginning, readable
 from erasurehead.datasets._readers.files import suffix
 from erasurehead.datasets._readers.svmlight import looks_like_svmlight
 from erasurehead.errors import DataError
@@ -78,7 +77,7 @@ _FIELDS = re.compile(rb"[,;\t|]|^[ \t]*[-+.\d]\S*[ \t]+[-+.\d]", re.MULTILINE)
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 
-def opened(path: str | os.PathLike[str]) -> Path:
+def opened(path: StrPath) -> Path:
     """Return the path of a file, or of a folder of Parquet files, that can be read more than once.
 
     Raises:
@@ -87,7 +86,7 @@ def opened(path: str | os.PathLike[str]) -> Path:
     return Path(path).expanduser() if is_parquet_folder(path) else readable(path)
 
 
-def is_parquet_folder(path: str | os.PathLike[str]) -> bool:
+def is_parquet_folder(path: StrPath) -> bool:
     """Return whether a path is that of a folder with Parquet files in it, or in folders called `name=value`."""
     place = Path(path).expanduser()
     return place.is_dir() and any(

@@ -10,7 +10,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.datasets._readers.decimals import MOST_STRAYS, columns_of
 from erasurehead.datasets._readers.index_columns import is_numbering
-from erasurehead.datasets._readers.table import MISSING, number
+from erasurehead.datasets._readers.table import MISSING, Fields, number
 
 _YEARS = (1800, 2200)
 _FEW = 3  # rows and columns from which regularity of the first line is no chance
@@ -32,7 +32,7 @@ class HeaderVerdict:
     obvious: bool = False
 
 
-def verdict(first: Sequence[str], rows: Sequence[Sequence[str]]) -> HeaderVerdict:
+def verdict(first: Sequence[str], rows: Fields) -> HeaderVerdict:
     """Decide whether the first line of a table holds names.
 
     Arguments:
@@ -103,9 +103,7 @@ def _is_index(column: Sequence[str], n_rows: int) -> bool:
     return len(column) == n_rows <= 2 * len(set(column))
 
 
-def _unlike(
-    values: Array, numbers: Sequence[Array], rows: Sequence[Sequence[str]], places: Sequence[int], first: Sequence[str]
-) -> str:
+def _unlike(values: Array, numbers: Sequence[Array], rows: Fields, places: Sequence[int], first: Sequence[str]) -> str:
     """Return how numbers of the first line differ from those below as names do; empty if they do not.
 
     Arguments:

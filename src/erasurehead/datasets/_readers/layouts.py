@@ -17,7 +17,7 @@ from erasurehead.datasets._readers.dialects import Decimal, Dialect, Quotes
 from erasurehead.datasets._readers.files import text_lines
 from erasurehead.datasets._readers.headers import HeaderVerdict, verdict
 from erasurehead.datasets._readers.index_columns import named, unnamed
-from erasurehead.datasets._readers.table import MISSING, absent, parse
+from erasurehead.datasets._readers.table import MISSING, Fields, absent, parse
 from erasurehead.errors import DataError, invalid
 
 _LETTERS, _LINES = 1 << 18, 20  # at least as much of a file is read to detect its layout, if there is as much
@@ -331,7 +331,7 @@ class _Look:
                 )
         return names
 
-    def _refuse_grouped(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    def _refuse_grouped(self, names: Sequence[str], rows: Fields) -> None:
         for name, column in zip(names, columns_of(rows), strict=False):  # without rows there are no columns
             if text := grouped_points(column):
                 raise DataError(
@@ -351,7 +351,7 @@ class _Look:
         return "."
 
 
-def _of_width(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+def _of_width(rows: Fields, width: int) -> list[list[str]]:
     """Return the first rows that have so many fields."""
     alike = ([text.strip() for text in row] for row in rows if len(row) == width)
     return list(islice(alike, max(5, min(_ROWS, _FIELDS // max(1, width)))))
@@ -364,7 +364,7 @@ def _holds_names(rows: _Rows) -> bool:
     return verdict(first, _of_width(below, len(first))).header
 
 
-def _is_title(rows: Sequence[Sequence[str]], width: int, most: int = 1) -> bool:
+def _is_title(rows: Fields, width: int, most: int = 1) -> bool:
     """Return whether the first row is a title above a header, as spreadsheets export it: most fields are empty."""
     if width < 2 or not rows[0][0].strip() or sum(bool(text.strip()) for text in rows[0]) > most:
         return False
@@ -382,7 +382,7 @@ def _few(row: Sequence[str], width: int) -> bool:
     return len(filled) < width and (not filled or any(parse(text) != parse(text) for text in filled))
 
 
-def _adjusted(first: list[str], rows: Sequence[Sequence[str]], header: bool) -> list[str]:
+def _adjusted(first: list[str], rows: Fields, header: bool) -> list[str]:
     """Return the first line with as many fields as the others.
 
     A header may lack the name of the first column, as in files of R, or have a delimiter behind the last one.
@@ -398,7 +398,7 @@ def _adjusted(first: list[str], rows: Sequence[Sequence[str]], header: bool) -> 
     return first
 
 
-def _empty_behind(rows: Sequence[Sequence[str]], width: int, most: float) -> set[int]:
+def _empty_behind(rows: Fields, width: int, most: float) -> set[int]:
     """Return the last columns of which at most a share of the values is there."""
     places: set[int] = set()
     for place in range(width - 1, 0, -1):

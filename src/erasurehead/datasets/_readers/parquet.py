@@ -12,6 +12,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
+from erasurehead._internal.documents import PlainData
 from erasurehead._internal.user_files import beginning
 from erasurehead.datasets._readers.arrow import arrow_column, is_category
 from erasurehead.datasets._readers.table import MISSING, Table, check_finite, checked_names, joined, read_columns
@@ -146,7 +147,7 @@ def parquet_rows(path: Path) -> int:
 
 def _names(stored: Any) -> list[str]:
     # pandas writes its index behind the columns, where labels are expected.
-    about: dict[str, Any] = stored.schema.pandas_metadata or {"index_columns": []}
+    about: PlainData = stored.schema.pandas_metadata or {"index_columns": []}
     index = about["index_columns"]
     names: list[str] = stored.schema.names
     return [*(name for name in names if name in index), *(name for name in names if name not in index)]

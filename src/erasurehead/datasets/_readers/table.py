@@ -14,11 +14,16 @@ from typing import Any, TypeAlias, cast
 from unicodedata import normalize
 
 import numpy as np
-from numpy.typing import NDArray
 
-from erasurehead._internal.arrays import Array, BoolArray, IntArray
+from erasurehead._internal.arrays import AnyArray, Array, BoolArray, IntArray, ShortIntArray
 from erasurehead._internal.plain_text import in_groups
 from erasurehead.errors import DataError, shown
+
+Place: TypeAlias = Callable[[int], str]
+"""Returns where a row is, such as `"train.csv, line 7"`, for messages."""
+
+Fields: TypeAlias = Sequence[Sequence[str]]
+"""The fields of rows, or of columns, as they are in a text."""
 
 MISSING = (
     "",
@@ -127,7 +132,7 @@ class NumberColumn:
         """Return the values."""
         return self.values
 
-    def missing(self) -> NDArray[np.bool_]:
+    def missing(self) -> BoolArray:
         """Return which rows have no value, shape (n_rows,)."""
         return np.isnan(self.values)
 
@@ -141,14 +146,14 @@ class TextColumn:
         values: distinct texts.
     """
 
-    codes: NDArray[np.int32]
+    codes: ShortIntArray
     values: tuple[str, ...]
 
     def take(self, rows: IntArray) -> TextColumn:
         """Return the given rows; `values` may then contain texts that no row has."""
         return TextColumn(self.codes[rows], self.values)
 
-    def missing(self) -> NDArray[np.bool_]:
+    def missing(self) -> BoolArray:
         """Return which rows have no value, shape (n_rows,)."""
         return self.codes < 0
 
@@ -241,7 +246,7 @@ def written_out(column: Column) -> list[str]:
     return np.array([*texts.values, ""], dtype=object)[texts.codes].tolist()
 
 
-def _coded(values: NDArray[Any], none: BoolArray, text: Callable[[Any], str]) -> TextColumn:
+def _coded(values: AnyArray, none: BoolArray, text: Callable[[Any], str]) -> TextColumn:
     unique, inverse = np.unique(values[~none], return_inverse=True)
     codes = np.full(len(none), -1, dtype=np.int32)
     codes[~none] = inverse
@@ -255,7 +260,7 @@ def joined(parts: Sequence[Column]) -> Column:
         values = [part.numbers() for part in parts]
         return NumberColumn(np.concatenate(values) if values else np.zeros(0), any(part.rounded for part in numbers))
     code_of: dict[str, int] = {}
-    codes: list[NDArray[np.int32]] = []
+    codes: list[ShortIntArray] = []
     for part in map(as_texts, parts):
         own = [code_of.setdefault(text, len(code_of)) for text in part.values]
         codes.append(np.array([*own, -1], dtype=np.int32)[part.codes])
@@ -292,7 +297,7 @@ class Table:
     source: str
     columns: Mapping[str, Column]
     n_rows: int
-    place: Callable[[int], str]
+    place: Place
     notes: tuple[str, ...] = ()
     all_names: tuple[str, ...] = ()
     categories: frozenset[str] = frozenset()
@@ -395,7 +400,7 @@ def column_of(
     """
     types = set(map(type, values))
     if types in ({int}, {float}):
-        array: NDArray[Any] = np.array(values)
+        array: AnyArray = np.array(values)
         if array.dtype.kind in "iu" or (types == {float} and not np.isinf(array).any()):
             return numbers_of(array, exact=exact)
     kinds = {_kind(one) for one in types}
@@ -421,7 +426,7 @@ def _numbers(values: Sequence[object], name: str, source: str) -> NumberColumn:
     return NumberColumn(numbers, any(values[row] != int(numbers[row]) for row in large))
 
 
-def numbers_of(values: NDArray[Any], absent: BoolArray | None = None, exact: bool = False) -> Column:
+def numbers_of(values: AnyArray, absent: BoolArray | None = None, exact: bool = False) -> Column:
     """Return the column of an array of numbers or truth values.
 
     Arguments:
@@ -444,7 +449,7 @@ def numbers_of(values: NDArray[Any], absent: BoolArray | None = None, exact: boo
     )
 
 
-def check_finite(column: Column, place: Callable[[int], str]) -> None:
+def check_finite(column: Column, place: Place) -> None:
     """Raise if a number is infinite.
 
     Arguments:

@@ -13,8 +13,9 @@ from typing import Any, ClassVar, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.arrays import AnyArray, Array, BoolArray, IntArray, ShortIntArray
 from erasurehead._internal.storage.folders import Folder
+from erasurehead._internal.user_files import StrPath
 from erasurehead.datasets._encoded import Labels, Task
 from erasurehead.datasets._matrices import Matrix, csr
 from erasurehead.datasets._preprocessing.encoding import Encoding
@@ -36,7 +37,7 @@ class LabelledRows(NamedTuple):
     y: Labels
 
 
-def is_sharded(path: str | os.PathLike[str]) -> bool:
+def is_sharded(path: StrPath) -> bool:
     """Return whether a path is a folder that has a manifest.
 
     Arguments:
@@ -127,7 +128,7 @@ def joined_rows(parts: Sequence[LabelledRows]) -> LabelledRows:
     return LabelledRows(stack(matrices, format="csr"), y)
 
 
-def _sparse(tensors: dict[str, NDArray[Any]], n_columns: int) -> Matrix:
+def _sparse(tensors: dict[str, AnyArray], n_columns: int) -> Matrix:
     edges, columns = tensors["edges"], tensors["columns"]
     values = tensors.get("values")
     matrix = csr(np.ones(len(columns)) if values is None else values, columns, edges, (len(edges) - 1, n_columns))
@@ -147,7 +148,7 @@ class RowsInPlace:
 
     encoding: TableEncoding
     edges: IntArray
-    testing: NDArray[np.bool_]
+    testing: BoolArray
 
     def read(self, folder: Path, files: Sequence[StoredFile], testing: bool = False) -> LabelledRows:
         """Return the training rows of tasks that follow each other, or the test rows between them.
@@ -187,7 +188,7 @@ class ShardFolder:
     published: ClassVar[None] = None
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> ShardFolder:
+    def open(cls, path: StrPath) -> ShardFolder:
         """Read the manifest of a folder, and nothing else.
 
         Raises:
@@ -291,7 +292,7 @@ class ShardFolder:
         return None if len(support) == self.manifest.columns else support
 
     @cached_property
-    def _supports(self) -> tuple[IntArray, NDArray[np.int32]] | None:
+    def _supports(self) -> tuple[IntArray, ShortIntArray] | None:
         file = self.manifest.supports
         if file is None:
             return None

@@ -10,6 +10,7 @@ from typing import Unpack
 import numpy as np
 
 from erasurehead._internal.partition import split_samples
+from erasurehead._internal.user_files import StrPath
 from erasurehead.datasets._base import RowSplit
 from erasurehead.datasets._encoded import Task
 from erasurehead.datasets._preprocessing.table_encoding import TableEncoding
@@ -25,7 +26,7 @@ _ENDS = 1 << 16  # bytes at the end of a file, where it says what is in it
 
 
 def in_place(
-    path: str | os.PathLike[str],
+    path: StrPath,
     target: str | None = None,
     *,
     task: Task | None = None,

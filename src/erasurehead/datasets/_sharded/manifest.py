@@ -7,12 +7,12 @@ without reading any of them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
+from erasurehead._internal.documents import Entries
 from erasurehead._internal.storage.folders import Folder
 from erasurehead._internal.storage.names import is_name
 from erasurehead._internal.storage.sealed import NOT_SEALED, Unfit, sealed, unsealed, why
@@ -152,7 +152,7 @@ def read_manifest(folder: Path) -> ShardManifest:
         ) from None
 
 
-def _manifest(data: Mapping[str, Any]) -> ShardManifest:
+def _manifest(data: Entries) -> ShardManifest:
     manifest = ShardManifest(
         name=str(data["name"]),
         task=data["task"],
@@ -179,7 +179,7 @@ def _manifest(data: Mapping[str, Any]) -> ShardManifest:
     return manifest
 
 
-def _file(data: Mapping[str, Any]) -> StoredFile:
+def _file(data: Entries) -> StoredFile:
     if not is_name(name := data["name"]):  # a manifest must not refer to files outside its folder
         raise Unfit(f"{name!r} is not the name of a file in the folder")
     size, rows = (check_count(key, data[key], at_least=0) for key in ("bytes", "rows"))

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from erasurehead._internal.arrays import BoolArray
+from erasurehead._internal.arrays import BoolArray, ShortIntArray
 from erasurehead.datasets._matrices import MAX_INDEX
 from erasurehead.datasets._sharded.folder import LabelledRows
 from erasurehead.datasets._sharded.manifest import StoredFile
@@ -95,7 +94,7 @@ class RowFiles:
             writer.write("values", rows.X.data)
 
 
-def write_supports(path: Path, supports: Sequence[NDArray[np.int32]]) -> StoredFile:
+def write_supports(path: Path, supports: Sequence[ShortIntArray]) -> StoredFile:
     """Write the columns that each task touches."""
     edges = np.concatenate(([0], np.cumsum([len(support) for support in supports]))).astype(_I64)
     slots = {"edges": Slot(_I64, edges.shape), "columns": Slot(_I32, (int(edges[-1]),))}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from erasurehead._internal.arrays import IntArray
+from erasurehead._internal.arrays import AnyArray, IntArray
 from erasurehead.datasets._encoded import Labels
 from erasurehead.datasets._matrices import Matrix, csr
 from erasurehead.datasets._sharded.folder import LabelledRows
@@ -91,7 +91,7 @@ class Spool:
     def _append(self, bucket: int, places: IntArray, rows: LabelledRows) -> None:
         X, y = rows
         if isinstance(X, np.ndarray):
-            arrays: list[NDArray[Any]] = [places, y, X]
+            arrays: list[AnyArray] = [places, y, X]
             self.entries[bucket] += X.size
         else:
             ones = bool((X.data == 1.0).all())

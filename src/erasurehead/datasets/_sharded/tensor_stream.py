@@ -16,9 +16,9 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from erasurehead._internal.documents import from_json
+from erasurehead._internal.arrays import AnyArray
+from erasurehead._internal.documents import Entries, PlainData, from_json
 from erasurehead.errors import DataError
 
 _LENGTH = 8  # bytes that say how long the header is
@@ -57,7 +57,7 @@ class TensorWriter:
     """
 
     def __init__(self, path: Path, slots: Mapping[str, Slot], about: Mapping[str, str]) -> None:
-        header: dict[str, Any] = {"__metadata__": dict(about)}
+        header: PlainData = {"__metadata__": dict(about)}
         begin = 0
         for name, slot in slots.items():
             end = begin + slot.bytes
@@ -72,7 +72,7 @@ class TensorWriter:
         self._file.write(len(text).to_bytes(_LENGTH, "little") + text)
         self._file.truncate(start + begin)
 
-    def write(self, name: str, values: NDArray[Any]) -> None:
+    def write(self, name: str, values: AnyArray) -> None:
         """Write the next elements of a tensor, in its dtype."""
         data = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
         assert len(data) <= self._left[name]
@@ -96,7 +96,7 @@ class TensorWriter:
             self._file.close()
 
 
-def decode_tensors(data: bytearray, path: str) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+def decode_tensors(data: bytearray, path: str) -> tuple[dict[str, AnyArray], dict[str, str]]:
     """Return the tensors in the bytes of a file, as views of them, and the file's description.
 
     Arguments:
@@ -118,7 +118,7 @@ def decode_tensors(data: bytearray, path: str) -> tuple[dict[str, NDArray[Any]],
         raise DataError(f"{path} is not a file of tensors in the safetensors format ({error}).") from None
 
 
-def _tensor(data: bytearray, start: int, entry: Mapping[str, Any]) -> NDArray[Any]:
+def _tensor(data: bytearray, start: int, entry: Entries) -> AnyArray:
     dtype = _TYPES[entry["dtype"]]
     shape = tuple(int(length) for length in entry["shape"])
     low, high = (start + int(offset) for offset in entry["data_offsets"])

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasurehead._internal.arrays import ShortIntArray
 from erasurehead._internal.partition import split_samples
 from erasurehead._internal.storage.access import ACCESS, FILE_MODES, FOLDER_MODES, Access
 from erasurehead._internal.storage.folders import Folder
+from erasurehead._internal.user_files import StrPath
 from erasurehead.datasets._base import RowSplit
 from erasurehead.datasets._encoded import EncodingReport, Task
 from erasurehead.datasets._preprocessing.target import check_task
@@ -35,10 +36,10 @@ memory is used, plus the text of a block (40 MB)."""
 
 
 def shard(
-    path: str | os.PathLike[str],
+    path: StrPath,
     n_tasks: int,
-    out: str | os.PathLike[str],
-    target: str | os.PathLike[str] | None = None,
+    out: StrPath,
+    target: StrPath | None = None,
     *,
     task: Task | None = None,
     constant: bool = True,
@@ -182,10 +183,10 @@ class _Writing:
 
     def _write_tasks(
         self, writer: RowFiles, about: Mapping[str, str]
-    ) -> tuple[tuple[StoredFile, ...], list[NDArray[np.int32]]]:
+    ) -> tuple[tuple[StoredFile, ...], list[ShortIntArray]]:
         """Write the file of each task; return them, and the columns that each task touches."""
         files: list[StoredFile] = []
-        supports: list[NDArray[np.int32]] = []
+        supports: list[ShortIntArray] = []
         for number, rows in enumerate(self._tasks):
             facts = {"task": str(number), "first_row": str(rows.start), **about}
             file, touched = writer.write(
@@ -211,7 +212,7 @@ def _state(path: Path) -> list[tuple[int, int, int]]:
     return [(status.st_ino, status.st_size, status.st_mtime_ns) for status in (file.stat() for file in files)]
 
 
-def _free(out: str | os.PathLike[str]) -> Path:
+def _free(out: StrPath) -> Path:
     place = Path(out).expanduser().absolute()
     try:
         if place.is_symlink():

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
+from erasurehead._internal.documents import PlainData
+from erasurehead._internal.user_files import StrPath
 from erasurehead.datasets._preprocessing.columns import Columns, DateOrder
 from erasurehead.datasets._readers.dialects import Decimal, Dialect, Quotes, check_dialect, given
 from erasurehead.datasets._readers.forms import form, opened
@@ -45,14 +47,14 @@ class Asked(TypedDict, total=False):
 
 def asked(how: Asked) -> tuple[Columns, Dialect]:
     """Return what a user says about columns, and about a text table."""
-    of_columns: dict[str, Any] = {**how}
+    of_columns: PlainData = {**how}
     of_texts = {name: of_columns.pop(name) for name in Dialect.__dataclass_fields__ if name in how}
     return Columns(**of_columns), check_dialect(**of_texts)
 
 
 def source_of(
-    origin: str | os.PathLike[str] | Frame,
-    target: str | os.PathLike[str] | None,
+    origin: StrPath | Frame,
+    target: StrPath | None,
     columns: Columns,
     dialect: Dialect,
     whole: bool = False,

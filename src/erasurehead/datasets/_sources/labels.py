@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from erasurehead.datasets._encoded import Task
 from erasurehead.datasets._preprocessing.feature_fit import DistinctValues
 from erasurehead.datasets._preprocessing.target import MOST_CLASSES, Target, check_all_there, fit_target, quantity
 from erasurehead.datasets._preprocessing.vocabulary import Codes
-from erasurehead.datasets._readers.table import Column, NumberColumn, TextColumn
+from erasurehead.datasets._readers.table import Column, NumberColumn, Place, TextColumn
 
 _AT_ONCE = 1 << 16
 """Rows after which it is asked whether labels are quantities, whose values need not be remembered."""
@@ -29,9 +27,9 @@ class LabelValues:
         self._task: Task | None = task
         self._values = DistinctValues()
         self._codes: list[Codes] = []
-        self._first: Callable[[int], str] | None = None
+        self._first: Place | None = None
 
-    def add(self, column: Column, place: Callable[[int], str]) -> None:
+    def add(self, column: Column, place: Place) -> None:
         """Add the labels of some rows.
 
         Raises:

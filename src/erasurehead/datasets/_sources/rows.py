@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from erasurehead._internal.arrays import IntArray
+from erasurehead._internal.arrays import IntArray, ShortIntArray
 from erasurehead.datasets._base import Dataset, RowSplit
 from erasurehead.datasets._encoded import Encoded, EncodingReport, Labels, Task
 from erasurehead.datasets._matrices import Matrix
@@ -44,7 +43,7 @@ class Places:
         self._destination = destination
 
     @classmethod
-    def of_split(cls, split: RowSplit, n_rows: int, classes: NDArray[np.int32] | None = None) -> Places:
+    def of_split(cls, split: RowSplit, n_rows: int, classes: ShortIntArray | None = None) -> Places:
         """Return where each row goes.
 
         Arguments:

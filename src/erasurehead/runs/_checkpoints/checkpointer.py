@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from erasurehead._internal.arrays import Tree
+from erasurehead._internal.documents import Entries, PlainData
 from erasurehead._internal.storage.checksums import Shorter
 from erasurehead.errors import check_count, invalid, real
 from erasurehead.runs._checkpoints.background import Background
@@ -70,7 +71,7 @@ class Checkpointer(Callback):
         keep: int = 2,
         behind: int = 10,
         keep_finished: bool = True,
-        facts: Mapping[str, Any] | None = None,
+        facts: Entries | None = None,
     ) -> None:
         self.recorder = recorder
         self.every_steps = check_count("every_steps", every_steps, at_least=0)
@@ -81,7 +82,7 @@ class Checkpointer(Callback):
         self.keep_finished = keep_finished
         self.store = recorder.store or CheckpointStore(recorder.folder.path, access=recorder.folder.access)
         self.store.keep = check_count("keep", keep)
-        self.facts: dict[str, Any] = dict(facts or {})
+        self.facts: PlainData = dict(facts or {})
         self.most_behind = 0
         """The largest number of steps that training was ahead of a checkpoint that was due."""
         self._background = Background(self._save)

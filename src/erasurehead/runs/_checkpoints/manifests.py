@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from erasurehead._internal.documents import Entries
 from erasurehead._internal.storage.checksums import Checksum
 from erasurehead._internal.storage.folders import Folder
 from erasurehead._internal.storage.names import is_name
@@ -34,7 +35,7 @@ class Manifest:
 
     step: int
     records: Mapping[str, Checksum]
-    facts: Mapping[str, Any]
+    facts: Entries
     files: Mapping[str, TensorFile]
     next_tensor: int
     next_file: int
@@ -88,7 +89,7 @@ def read_manifest(folder: Folder, name: str) -> Manifest:
         raise DataError(f"{path} is damaged, or is not a checkpoint of erasurehead ({why(error)}).") from None
 
 
-def _manifest(body: Mapping[str, Any], path: Path) -> Manifest:
+def _manifest(body: Entries, path: Path) -> Manifest:
     manifest = Manifest(
         step=check_count("step", body["step"], at_least=0),
         records={_row_file(name): Checksum.from_plain(entry) for name, entry in body["records"].items()},
@@ -103,7 +104,7 @@ def _manifest(body: Mapping[str, Any], path: Path) -> Manifest:
     return manifest
 
 
-def _tensor_file(entry: Mapping[str, Any]) -> TensorFile:
+def _tensor_file(entry: Entries) -> TensorFile:
     tensors = {int(number): _tensor(*described) for number, described in entry["tensors"].items()}
     return TensorFile(check_count("bytes", entry["bytes"], at_least=0), str(entry["sha256"]), tensors)
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from numpy.typing import NDArray
-
 from erasurehead._internal import state_json as trees
-from erasurehead._internal.arrays import Tree
+from erasurehead._internal.arrays import AnyArray, Tree
 from erasurehead._internal.atomic_files import unwritable
+from erasurehead._internal.documents import Entries
 from erasurehead._internal.storage.access import Access
 from erasurehead._internal.storage.checksums import Checksum, Running, Shorter
 from erasurehead._internal.storage.folders import Folder
@@ -40,7 +39,7 @@ class Checkpoint:
     step: int
     state: Mapping[str, Any]
     records: Mapping[str, int]
-    facts: Mapping[str, Any]
+    facts: Entries
     passed_over: tuple[str, ...] = ()
 
 
@@ -73,9 +72,7 @@ class CheckpointStore:
         """Steps of the newest checkpoint that is safe on disk; None if there is none."""
         return self._kept[-1].step if self._kept else None
 
-    def save(
-        self, step: int, state: Tree, records: Mapping[str, int], facts: Mapping[str, Any], *, alone: bool = False
-    ) -> None:
+    def save(self, step: int, state: Tree, records: Mapping[str, int], facts: Entries, *, alone: bool = False) -> None:
         """Write a checkpoint, and remove old ones.
 
         Arguments:
@@ -146,7 +143,7 @@ class CheckpointStore:
                 return Checkpoint(manifest.step, state, sizes, manifest.facts, tuple(passed_over))
         raise self._nothing(passed_over)
 
-    def newest(self) -> tuple[int, Mapping[str, Any]]:
+    def newest(self) -> tuple[int, Entries]:
         """Return step and facts of the newest checkpoint whose manifest is intact, without reading any state.
 
         Raises:
@@ -219,9 +216,9 @@ class CheckpointStore:
 
     def _read(
         self, manifest: Manifest, run: Folder, folder: Folder
-    ) -> tuple[Mapping[str, Any], dict[int, NDArray[Any]], dict[str, Running]]:
+    ) -> tuple[Mapping[str, Any], dict[int, AnyArray], dict[str, Running]]:
         rows = {name: check_cut(run, name, written) for name, written in manifest.records.items()}
-        arrays: dict[int, NDArray[Any]] = {}
+        arrays: dict[int, AnyArray] = {}
         for name, file in manifest.files.items():
             arrays |= load_tensors(folder, name, file)
         try:

@@ -7,10 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from numpy.typing import NDArray
-
 from erasurehead._internal import state_json as trees
-from erasurehead._internal.arrays import Tree
+from erasurehead._internal.arrays import AnyArray, Tree
 from erasurehead._internal.storage.folders import Folder
 from erasurehead._internal.tensor_files import TensorFile, save_tensors
 
@@ -42,7 +40,7 @@ class TensorStore:
     def __init__(
         self,
         files: Mapping[str, TensorFile] | None = None,
-        arrays: Mapping[int, NDArray[Any]] | None = None,
+        arrays: Mapping[int, AnyArray] | None = None,
         next_tensor: int = 0,
         next_file: int = 0,
     ) -> None:
@@ -63,10 +61,10 @@ class TensorStore:
         Raises:
             OSError: if a file cannot be written.
         """
-        arrays: dict[int, NDArray[Any]] = {}
+        arrays: dict[int, AnyArray] = {}
         numbers: dict[int, int] = {}
 
-        def refer(array: NDArray[Any]) -> int:
+        def refer(array: AnyArray) -> int:
             number = numbers.get(id(array))
             if number is None:
                 number = self._number(array)
@@ -85,7 +83,7 @@ class TensorStore:
         self._known = _references(arrays)
         return encoded
 
-    def _number(self, array: NDArray[Any]) -> int:
+    def _number(self, array: AnyArray) -> int:
         entry = self._known.get(id(array))
         if entry is not None and entry[0]() is array:
             return entry[1]
@@ -93,7 +91,7 @@ class TensorStore:
         return self.next_tensor - 1
 
 
-def _references(arrays: Mapping[int, NDArray[Any]]) -> dict[int, tuple[weakref.ref[NDArray[Any]], int]]:
+def _references(arrays: Mapping[int, AnyArray]) -> dict[int, tuple[weakref.ref[AnyArray], int]]:
     return {id(array): (weakref.ref(array), number) for number, array in arrays.items()}
 
 
@@ -114,8 +112,8 @@ def _worth_keeping(files: Mapping[str, TensorFile], wanted: Mapping[int, Any]) -
     return kept
 
 
-def _batches(arrays: Mapping[int, NDArray[Any]]) -> Iterator[dict[int, NDArray[Any]]]:
-    batch: dict[int, NDArray[Any]] = {}
+def _batches(arrays: Mapping[int, AnyArray]) -> Iterator[dict[int, AnyArray]]:
+    batch: dict[int, AnyArray] = {}
     size = 0
     for number, array in arrays.items():
         if batch and size + array.nbytes > MOST_BYTES:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
-from erasurehead._internal.user_files import printable
+from erasurehead._internal.documents import Entries, PlainData
+from erasurehead._internal.user_files import StrPath, printable
 from erasurehead.errors import InvalidArgument, invalid
 from erasurehead.runs._config.sections import Config
 from erasurehead.runs._config.toml import located, read_tables
@@ -45,7 +45,7 @@ _RULES: Mapping[str, str] = {
 """Pydantic's errors, in the words of errors about arguments in Python."""
 
 
-def build_config(tables: Mapping[str, Any]) -> Config:
+def build_config(tables: Entries) -> Config:
     """Check what a run file says; see `build`.
 
     >>> build_config({"run": {"steps": 5}}).run.steps
@@ -60,7 +60,7 @@ records, access.
     return build(Config, tables)
 
 
-def build(root: type[_Root], tables: Mapping[str, Any]) -> _Root:
+def build(root: type[_Root], tables: Entries) -> _Root:
     """Check what a run file of some kind says.
 
     Arguments:
@@ -95,7 +95,7 @@ def _texts(value: object, key: str = "") -> Iterator[tuple[str, str]]:
             yield from _texts(item, key)
 
 
-def read_config(path: str | os.PathLike[str]) -> Config:
+def read_config(path: StrPath) -> Config:
     """Read a run file.
 
     Arguments:
@@ -110,7 +110,7 @@ def read_config(path: str | os.PathLike[str]) -> Config:
         raise located(error, error.subject, path) from None
 
 
-def overridden(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def overridden(below: Entries, above: Entries) -> PlainData:
     """Like `merged`, but without keys that lose their meaning when an option names another engine.
 
     Arguments:
@@ -126,7 +126,7 @@ def overridden(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, 
     return out
 
 
-def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def merged(below: Entries, above: Entries) -> PlainData:
     """Return tables in which the values of `above` take precedence over those of `below`, section by section.
 
     Arguments:

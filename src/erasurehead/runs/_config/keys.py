@@ -11,6 +11,7 @@ from typing import Any, Literal, Union, cast, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from erasurehead._internal.documents import PlainData
 from erasurehead.runs._config.sections import Config, Texts
 
 _PANELS: Mapping[str, str] = {
@@ -56,7 +57,7 @@ class Key:
     metavar: str = ""
     panel: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> PlainData:
         """Return the key as plain data."""
         return {
             "key": self.path,
@@ -156,7 +157,7 @@ def _rules(annotation: Any) -> tuple[Any, ...]:
     return getattr(annotation, "__metadata__", ())
 
 
-def json_schema(kinds: Mapping[str, type[BaseModel]] | None = None) -> dict[str, Any]:
+def json_schema(kinds: Mapping[str, type[BaseModel]] | None = None) -> PlainData:
     """Return a JSON schema of run files, with which editors complete and check them.
 
     Arguments:
@@ -165,7 +166,7 @@ def json_schema(kinds: Mapping[str, type[BaseModel]] | None = None) -> dict[str,
     """
     further = kinds or {}
     refs, schema = models_json_schema([(model, "validation") for model in (Config, *further.values())])
-    whole: dict[str, Any] = refs[Config, "validation"]
+    whole: PlainData = refs[Config, "validation"]
     for section, model in further.items():
         whole = {"if": {"required": [section]}, "then": refs[model, "validation"], "else": whole}
     if further:

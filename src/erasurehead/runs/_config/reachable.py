@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from erasurehead._internal.arrays import Array
+from erasurehead._internal.arrays import Array, BoolArray
 from erasurehead._internal.late_work import rounds_kept
 from erasurehead.delays import Delays
 from erasurehead.delays._base import check_rows
@@ -58,7 +57,7 @@ def check_reachable(scheme: Scheme, model: Delays, section: DelaysSection, steps
             )
 
 
-def who_is_silent(never: NDArray[np.bool_], first: int, free: Array, kept: float) -> tuple[NDArray[np.bool_], Array]:
+def who_is_silent(never: BoolArray, first: int, free: Array, kept: float) -> tuple[BoolArray, Array]:
     """Return which workers are silent in each of some steps, given which would never finish them.
 
     Arguments:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from erasurehead._internal.documents import BeyondLimits, from_toml
-from erasurehead._internal.user_files import read_text
+from erasurehead._internal.documents import BeyondLimits, Entries, PlainData, from_toml
+from erasurehead._internal.user_files import StrPath, read_text
 from erasurehead.errors import InvalidArgument, invalid
 
 _SECTION = re.compile(r"\s*+\[([^\[\]]++)\]\s*+(?:#.*)?")
@@ -19,7 +18,7 @@ _ENTRY = re.compile(r"([A-Za-z0-9_.\-\"'\s]++)=")
 _QUOTES = re.compile("\"\"\"|'''")
 
 
-def read_tables(path: str | os.PathLike[str], what: str = "run file") -> dict[str, Any]:
+def read_tables(path: StrPath, what: str = "run file") -> PlainData:
     """Read a TOML file.
 
     Arguments:
@@ -51,7 +50,7 @@ def read_tables(path: str | os.PathLike[str], what: str = "run file") -> dict[st
         raise InvalidArgument("path", "must be TOML", str(place), sentence=sentence) from None
 
 
-def located(error: InvalidArgument, key: str, path: str | os.PathLike[str]) -> InvalidArgument:
+def located(error: InvalidArgument, key: str, path: StrPath) -> InvalidArgument:
     """Return an error with the line of the run file that it is about, if the key is there.
 
     Arguments:
@@ -78,7 +77,7 @@ def located(error: InvalidArgument, key: str, path: str | os.PathLike[str]) -> I
 
 
 @contextlib.contextmanager
-def locating(path: str | os.PathLike[str]) -> Generator[None]:
+def locating(path: StrPath) -> Generator[None]:
     """Make errors about a key name its line in a run file."""
     try:
         yield
@@ -115,7 +114,7 @@ def _outwards(key: str) -> list[str]:
     return [".".join(names[:length]) for length in range(len(names), 0, -1)]
 
 
-def to_toml(tables: Mapping[str, Any]) -> str:
+def to_toml(tables: Entries) -> str:
     """Return tables as TOML: plain values first, then one section per mapping; None is left out.
 
     Arguments:
