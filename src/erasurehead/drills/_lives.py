@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import time
@@ -11,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any, final
 
 import numpy as np
@@ -19,7 +17,6 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.resources import usable_cores
 from erasurehead.drills._drill import DrillSettings, Rehearsal
-from erasurehead.drills._fork_server import fork_server
 from erasurehead.drills._life import Strike
 from erasurehead.drills._supervisor import CommandResult, command_line, kill_all, run_command
 from erasurehead.drills._verdicts import CLOSE, DrillVerdict, Judged
@@ -29,8 +26,8 @@ from erasurehead.runs import RunFolder
 DELAYS = "exponential(mean=0.05, seed=0)"
 """The default injected delays."""
 
-FORKED = ("virtual", "processes")
-"""Engines whose coordinators are forked. The others use threads, or start their coordinator by a launcher."""
+_TIDY = ("virtual", "processes")
+"""Engines that leave nothing in the folder for temporary files. The others have files of their own there."""
 
 _CHECKPOINTS = 8  # number of checkpoints in a run
 _SECONDS = 3.0  # of the run, by the engine's clock
@@ -113,7 +110,6 @@ class Lives(Rehearsal):
         delays = DELAYS if settings.delays == DrillSettings.delays else settings.delays
         super().__init__(replace(settings, seconds=_SECONDS, delays=delays), out, _CHECKPOINTS)
         self._aborted = False
-        self._servers = SimpleQueue[Callable[[str, int], CommandResult]]()
 
     def strike(self, life: int) -> Strike:
         """Return what is killed in a life, and when."""
@@ -133,16 +129,12 @@ class Lives(Rehearsal):
         self.prepare()
         at_once = usable_cores() if settings.engine == "virtual" else 1
         lives: list[Life] = []
-        with contextlib.ExitStack() as stack:
-            if settings.engine in FORKED:
-                for _ in range(min(at_once, self.count)):
-                    self._servers.put(stack.enter_context(fork_server(self.out, settings.seed, _LIMIT)))
-            baseline = self._play("baseline", -1)
-            if baseline.code != 0:
-                output = baseline.output or "it printed nothing"
-                raise EngineError(f"the baseline run of a drill ended with code {baseline.code}: {output}")
-            expected = RunFolder.open(self.out / "baseline").x
-            threads = stack.enter_context(ThreadPoolExecutor(at_once))
+        baseline = self._play("baseline", -1)
+        if baseline.code != 0:
+            output = baseline.output or "it printed nothing"
+            raise EngineError(f"the baseline run of a drill ended with code {baseline.code}: {output}")
+        expected = RunFolder.open(self.out / "baseline").x
+        with ThreadPoolExecutor(at_once) as threads:
             try:
                 for life in threads.map(partial(self._live, expected), range(self.count)):
                     lives.append(life)
@@ -158,17 +150,9 @@ class Lives(Rehearsal):
         return outcome.write()
 
     def _play(self, name: str, life: int, has_been_struck: bool = False) -> CommandResult:
-        settings = self.settings
-        struck = -1 if has_been_struck else life
-        if settings.engine in FORKED:
-            live = self._servers.get()
-            try:
-                return live(name, struck)
-            finally:
-                self._servers.put(live)
-        ranks = 1 + settings.workers + (0 if life < 0 else len(self.strike(life).workers))
-        words = [str(self.out), name, str(settings.seed), str(struck)]
-        return run_command(command_line(settings.engine, ranks, *words), _LIMIT)
+        engine, seed, struck = self.settings.engine, self.settings.seed, -1 if has_been_struck else life
+        ranks = 1 + self.settings.workers + (0 if life < 0 else len(self.strike(life).workers))
+        return run_command(command_line(engine, ranks, str(self.out), name, str(seed), str(struck)), _LIMIT)
 
     def _live(self, expected: Array, number: int) -> Life:
         name, strike = f"life-{number}", self.strike(number)
@@ -183,7 +167,7 @@ class Lives(Rehearsal):
                 broken_promises.append(f"a process had not ended within {_LIMIT:.0f} s")
                 break
         broken_promises += [f"left running: {', '.join(one.leftovers)}" for one in played if one.leftovers]
-        if self.settings.engine in FORKED:  # the others have files of their own there
+        if self.settings.engine in _TIDY:
             broken_promises += [f"left in the temporary folder: {', '.join(one.files)}" for one in played if one.files]
         try:
             broken_promises += _broken_promises(RunFolder.open(out), strike, self.settings, self.steps, expected)

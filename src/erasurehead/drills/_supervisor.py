@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, final
+from typing import Any, final
 
 from erasurehead._internal.cleanup_process import MARK, cleanup, marked
 from erasurehead._internal.documents import from_json
@@ -99,17 +99,18 @@ class Supervisor:
         while run.lives < self._max_coordinators and not outcome.exists():
             n_entries = len(journal.read())
             seconds_left = self.limit - (time.monotonic() - begin)
-            code, output = self._run_coordinator(role, seconds_left, run.leftovers)
+            done = run_command(command_line(self.engine, self._ranks, str(self.folder), role), seconds_left)
+            run.leftovers += done.leftovers
             run.lives += 1
             new_entries = journal.read()[n_entries:]
             run.redone += sum(max(0, last_step - entry["step"]) for entry in new_entries if entry["what"] == "life")
             last_step = len(read_lines(self.folder / role / STEPS))
-            if code is None:
+            if done.code is None:
                 run.failure = f"it had not ended within {self.limit:.0f} s of real time"
                 break
             if outcome.exists():
                 break
-            run.failure = self._unexplained(code, new_entries, output)
+            run.failure = self._unexplained(done.code, new_entries, done.output)
             if run.failure:
                 break
             say(f"the coordinator has ended after step {last_step}; another one continues")
@@ -121,21 +122,6 @@ class Supervisor:
         run.journal = merged(journal.read(), recorded(self.folder / role))
         run.seconds = time.monotonic() - begin
         return run
-
-    def _run_coordinator(self, role: Role, limit: float, leftovers: list[str]) -> tuple[int | None, str]:
-        """Run one coordinator.
-
-        Arguments:
-            role: which run.
-            limit: seconds that it may take.
-            leftovers: the list to which processes are added that outlived it.
-
-        Returns:
-            Its exit code, None if it took too long; and the end of its output.
-        """
-        result = run_command(command_line(self.engine, self._ranks, str(self.folder), role), limit)
-        leftovers += result.leftovers
-        return result.code, result.output
 
     def _unexplained(self, code: int, new_entries: list[dict[str, Any]], output: str) -> str:
         """Return why a coordinator has ended, if the fault schedule does not explain it; empty if it does."""
@@ -168,76 +154,38 @@ class CommandResult:
     files: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class RunningCommand:
-    """A running command.
-
-    Attributes:
-        process: its process.
-        output: the file of its output.
-        mark: the value of an environment variable of it and of all processes that it starts.
-        folder: its folder for temporary files.
-    """
-
-    process: subprocess.Popen[bytes]
-    output: IO[bytes]
-    mark: str
-    folder: str
-
-
-@contextlib.contextmanager
-def running(command: Sequence[str], interactive: bool = False) -> Generator[RunningCommand]:
-    """Start a command, and kill all of its processes at the end of the block, or when this process is killed.
-
-    Arguments:
-        command: the command and its arguments.
-        interactive: whether its input and output are pipes; otherwise it has no input, and its output goes to a file.
-    """
-    mark = secrets.token_hex(8)
-    with tempfile.TemporaryFile() as output, _temporary_folders() as folders, cleanup("marked", mark, folders.values()):
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE if interactive else subprocess.DEVNULL,
-            stdout=subprocess.PIPE if interactive else output,
-            stderr=output,
-            start_new_session=True,
-            env={**os.environ, **folders, MARK: mark},
-        )
-        _PROCESSES.add(process)
-        try:
-            yield RunningCommand(process, output, mark, folders["TMPDIR"])
-        finally:
-            _PROCESSES.discard(process)
-            if process.poll() is None:
-                _terminate(process)
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    with contextlib.suppress(BrokenPipeError):
-                        pipe.close()
-            kill_leftovers(mark, 0.0)
-
-
 def run_command(command: Sequence[str], limit: float) -> CommandResult:
-    """Run a command to its end.
+    """Run a command to its end; all of its processes are killed if it takes too long, or when this process is killed.
 
     Arguments:
         command: the command and its arguments.
         limit: seconds that it may take.
     """
-    with running(command) as running_command:
-        code: int | None = None
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            code = running_command.process.wait(max(0.1, limit))
-        leftovers = [] if code is None else kill_leftovers(running_command.mark)
-        return CommandResult(
-            code, tail_of(running_command.output), tuple(leftovers), tuple(sorted(os.listdir(running_command.folder)))
+    mark = secrets.token_hex(8)
+    with tempfile.TemporaryFile() as output, _temporary_folders() as folders, cleanup("marked", mark, folders.values()):
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            env={**os.environ, **folders, MARK: mark},
         )
-
-
-def tail_of(file: IO[bytes]) -> str:
-    """Return the end of a file of output."""
-    file.seek(0)
-    return file.read().decode(errors="replace")[-2000:].strip()
+        _PROCESSES.add(process)
+        code: int | None = None
+        leftovers: list[str] = []
+        try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = process.wait(max(0.1, limit))
+                leftovers = _kill_leftovers(mark, GRACE)
+            output.seek(0)
+            said = output.read().decode(errors="replace")[-2000:].strip()
+            return CommandResult(code, said, tuple(leftovers), tuple(sorted(os.listdir(folders["TMPDIR"]))))
+        finally:
+            _PROCESSES.discard(process)
+            if process.poll() is None:
+                _terminate(process)
+            _kill_leftovers(mark, 0.0)
 
 
 def kill_all() -> None:
@@ -297,20 +245,11 @@ def _terminate(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def kill_leftovers(mark: str, grace: float | None = None) -> list[str]:
-    """Wait until no other process with a mark is left, and kill those that are left then.
-
-    Arguments:
-        mark: value of the environment variable of the processes.
-        grace: seconds to wait; by default `GRACE`.
-
-    Returns:
-        The processes that were killed.
-    """
-    deadline = time.monotonic() + (GRACE if grace is None else grace)
-    while (processes := marked(mark)).keys() - {os.getpid()} and time.monotonic() < deadline:
+def _kill_leftovers(mark: str, grace: float) -> list[str]:
+    """Wait some seconds until no process with a mark is left, and kill and return those that are left then."""
+    deadline = time.monotonic() + grace
+    while (processes := marked(mark)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    processes.pop(os.getpid(), None)
     for pid in processes:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
