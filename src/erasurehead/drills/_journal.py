@@ -5,14 +5,15 @@ What counts is what a user could read: that a fault was noticed is taken from th
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
-from erasurehead._internal.storage.folders import Folder
 from erasurehead.errors import ErasureHeadError
 from erasurehead.runs import RunFolder
 from erasurehead.runs._jsonl import read_lines, to_line
@@ -41,16 +42,9 @@ class Journal:
 
     def flush(self) -> None:
         """Append the lines that could not be written before."""
-        try:
-            with Folder.open(self.path.parent) as folder:
-                descriptor = folder.writable(self.path.name)
-            try:
-                os.lseek(descriptor, 0, os.SEEK_END)
-                self._unwritten = self._unwritten[os.write(descriptor, self._unwritten) :]
-            finally:
-                os.close(descriptor)
-        except OSError:
-            return  # tried again at the next flush
+        append = partial(os.open, mode=0o600)
+        with contextlib.suppress(OSError), open(self.path, "ab", 0, opener=append) as file:  # else at the next flush
+            self._unwritten = self._unwritten[file.write(self._unwritten) :]
 
     def read(self) -> list[dict[str, Any]]:
         """Return all entries."""
@@ -153,10 +147,7 @@ class EventLog:
         life = -1
         for place, row in enumerate(journal):
             life += row["what"] == "life"
-            details = {
-                name: row[name] for name in ("fault", "worker", "text", "step", "kind", "resumed") if name in row
-            }
-            self.entries.append(Entry(place, life, str(row["what"]), float(row["time"]), **details))
+            self.entries.append(Entry(place, life, **row))
         self._restored = {entry.life for entry in self.entries if entry.what == "restored"}
 
     def injected(self, fault: int) -> Entry | None:
@@ -190,13 +181,14 @@ class EventLog:
 
     def replaced(self, entry: Entry) -> bool:
         """Whether another process took up the run after an entry, and started workers of its own."""
-        later = (one for one in self.entries[entry.place + 1 :] if one.what == "life")
-        return any(one.life not in self._restored for one in later)
+        return any(one.life not in self._restored for one in self._lives_after(entry))
 
     def next_life(self, entry: Entry) -> Entry | None:
         """Return where the next process took up the run."""
-        later = (one for one in self.entries[entry.place + 1 :] if one.what == "life")
-        return next(later, None)
+        return next(self._lives_after(entry), None)
+
+    def _lives_after(self, entry: Entry) -> Iterator[Entry]:
+        return (one for one in self.entries[entry.place + 1 :] if one.what == "life")
 
     def all(self, *what: str) -> Sequence[Entry]:
         """Return the entries of some kinds."""
