@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.drills import _supervisor as supervisor
+from erasurehead.drills import _drill as drilling
 
 from ..bounded import PATIENCE, PROMPT
 from ..drills.small import forked
@@ -28,7 +28,7 @@ SMALL = ("--workers", 6, "--seconds", 12)
 @pytest.fixture
 def coordinators_are_forked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start no coordinator anew: what the command prints is looked at."""
-    monkeypatch.setattr(supervisor, "run_command", forked)
+    monkeypatch.setattr(drilling, "run_command", forked)
 
 
 @pytest.mark.slow

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.drills import Fault, FaultSchedule, _supervisor as supervisor
+from erasurehead.drills import Fault, FaultSchedule, _drill as drilling
 from erasurehead.drills._drill import Drill, DrillSettings
 from erasurehead.drills._schedule import read_schedule
-from erasurehead.drills._supervisor import Supervisor
 from erasurehead.drills._verdicts import Findings
 from erasurehead.errors import InvalidArgument
 from erasurehead.runs import RunFolder
@@ -67,7 +66,7 @@ def test_on_the_virtual_clock_a_killed_coordinator_costs_not_one_bit(tmp_path: P
 @pytest.mark.slow
 @pytest.mark.processes
 def test_a_fault_outlasts_the_coordinator_on_the_virtual_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "run_command", forked)
+    monkeypatch.setattr(drilling, "run_command", forked)
     # Worker 3 is suspected at 17.1 s: by the second coordinator, which goes on from a checkpoint of just before.
     schedule = FaultSchedule((Fault("stop", 12.0, 3, 12.0), Fault("coordinator", 17.2)))
     drill = Drill(DrillSettings(workers=6, seconds=30.0), schedule, tmp_path / "drill")
@@ -79,7 +78,7 @@ def test_a_fault_outlasts_the_coordinator_on_the_virtual_clock(tmp_path: Path, m
 @pytest.mark.slow
 @pytest.mark.processes
 def test_records_may_be_given_up_where_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "run_command", forked)
+    monkeypatch.setattr(drilling, "run_command", forked)
     schedule = FaultSchedule((Fault("disk_full", 5.0, lasting=2.0),))
     found = Drill(DrillSettings(workers=6, seconds=12.0, records="optional"), schedule, tmp_path / "drill").run()
     assert found.passed
@@ -181,7 +180,7 @@ def test_a_run_that_takes_too_long_is_ended_with_all_that_belongs_to_it(tmp_path
         tmp_path / "drill",
     )
     drill.prepare()
-    done = Supervisor(drill.out, "processes", 6, drill.schedule, 4.0).perform("baseline", lambda text: None)
+    done = drill.perform("baseline", limit=4.0)
     assert done.failure == "it had not ended within 4 s of real time"
     assert done.outcome is None
     mine = str(drill.out).encode()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.drills import Fault, FaultSchedule, _supervisor as supervisor
+from erasurehead.drills import Fault, FaultSchedule, _drill as drilling, _supervisor as supervisor
 from erasurehead.drills._drill import Drill, DrillSettings
 from erasurehead.drills._supervisor import DrillRun, run_command
 from erasurehead.drills._verdicts import Findings
@@ -190,7 +190,7 @@ def broken(found: Findings) -> str:
 
 @pytest.fixture(autouse=True)
 def _forked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "run_command", forked)
+    monkeypatch.setattr(drilling, "run_command", forked)
 
 
 @pytest.mark.parametrize("fault", [KILL, LIE, SILENCE, FULL, END], ids=lambda fault: fault.kind)
@@ -206,7 +206,7 @@ def test_a_sabotage_turns_its_verdict(
 ) -> None:
     fault, sabotage, sentence = SABOTAGES[name]
     baseline = baselines(fault)
-    monkeypatch.setattr(supervisor, "run_command", partial(forked, sabotage=sabotage))
+    monkeypatch.setattr(drilling, "run_command", partial(forked, sabotage=sabotage))
     assert sentence in broken(drilled(tmp_path / "drill", fault, baseline))
 
 
@@ -214,7 +214,7 @@ def test_a_process_that_is_left_running_is_ended_and_told(
     tmp_path: Path, baselines: Callable[[Fault], DrillRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     baseline = baselines(KILL)
-    monkeypatch.setattr(supervisor, "run_command", run_command)
+    monkeypatch.setattr(drilling, "run_command", run_command)
     left = """if sys.orig_argv[-1] == 'faulty':
     subprocess.Popen(["sleep", "60"], start_new_session=True)
 """

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from erasurehead._internal.atomic_files import write_whole
+from erasurehead._internal.documents import from_json
 from erasurehead._internal.storage.folders import Folder
-from erasurehead.drills._coordinator import RUN_FILE, SCHEDULE_FILE, Role
+from erasurehead.drills._coordinator import ENDED, RUN_FILE, SCHEDULE_FILE, Role, journal_file, outcome_file
 from erasurehead.drills._findings import Finder
+from erasurehead.drills._journal import Journal, merged, recorded
 from erasurehead.drills._schedule import KINDS, FaultSchedule, Kind, write_schedule
-from erasurehead.drills._supervisor import DrillRun, Supervisor
+from erasurehead.drills._supervisor import CommandResult, DrillRun, command_line, run_command
 from erasurehead.drills._verdicts import Findings
-from erasurehead.errors import InvalidArgument, check_count, counted, invalid, real
+from erasurehead.errors import EngineError, InvalidArgument, RecordsError, check_count, counted, invalid, real
 from erasurehead.runs import Experiment, RunFolder, build_config
 from erasurehead.runs._config.reachable import check_reachable
 from erasurehead.runs._config.sections import Config
 from erasurehead.runs._config.toml import to_toml
-from erasurehead.runs._names import check_writable, next_free
-from erasurehead.schemes import Scheme, parse_scheme
+from erasurehead.runs._jsonl import read_lines
+from erasurehead.runs._names import STEPS, check_writable, next_free
+from erasurehead.schemes import Scheme
 
 DRILLS = "drills"
 """The default folder for drills."""
@@ -152,6 +157,22 @@ class Rehearsal:
         Folder.made(self.out).close()
         write_whole(self.out / RUN_FILE, [to_toml(self.config.model_dump()).encode()])
 
+    def coordinate(self, name: str, limit: float, kills: int = 0, *more: int) -> CommandResult:
+        """Begin one of its runs, or take it up where it has ended, in a process that coordinates it.
+
+        Arguments:
+            name: of the run.
+            limit: seconds of real time that the process may take.
+            kills: number of workers that are killed meanwhile.
+            more: further words, as `coordinator.main` takes them.
+
+        Raises:
+            MissingExtra: if what the engine needs is not installed.
+        """
+        ranks = 1 + self.settings.workers + kills  # a killed worker takes its rank with it
+        words = (str(self.out), name, *map(str, more))
+        return run_command(command_line(self.settings.engine, ranks, *words), limit)
+
 
 class Drill(Rehearsal):
     """A rehearsal under a fault schedule: the same run without and with it.
@@ -168,11 +189,6 @@ class Drill(Rehearsal):
     def __init__(
         self, settings: DrillSettings, schedule: FaultSchedule | None = None, out: str | os.PathLike[str] | None = None
     ) -> None:
-        if schedule is None and tuple(settings.kinds) == ("corrupt",):
-            scheme = parse_scheme(settings.scheme, settings.workers)
-            if not _equals(scheme):
-                rule = f"must not be corrupt alone for {scheme.name}, where no three workers send the same message"
-                raise invalid("kinds", rule, ",".join(settings.kinds), "take a load of at least 3, or other kinds")
         super().__init__(settings, out, _CHECKPOINTS)
         self.schedule = self._drawn() if schedule is None else schedule
         for fault in self.schedule.faults:
@@ -183,6 +199,9 @@ class Drill(Rehearsal):
         """Draw a fault schedule that the guarantees cover: lies only where at least three replicas can detect them."""
         settings, groups = self.settings, _equals(self.scheme)
         kinds: Iterable[Kind] = settings.kinds
+        if not groups and set(kinds) == {"corrupt"}:
+            rule = f"must not be corrupt alone for {self.scheme.name}, where no three workers send the same message"
+            raise invalid("kinds", rule, ",".join(kinds), "take a load of at least 3, or other kinds")
         if not groups:
             kinds = tuple(kind for kind in settings.kinds if kind != "corrupt")
         return FaultSchedule.drawn(settings.seed, settings.workers, settings.seconds, kinds, groups)
@@ -213,12 +232,15 @@ class Drill(Rehearsal):
         """Whether the faulty run is repeated without faults of its coordinator, to compare results bit for bit."""
         return self.settings.engine == "virtual" and bool(self.schedule.of("coordinator", "disk_full"))
 
-    def perform(self, role: Role, say: Callable[[str], None] = lambda text: None) -> DrillRun:
-        """Perform one of its runs, after `prepare`.
+    def perform(
+        self, role: Role, say: Callable[[str], None] = lambda text: None, limit: float | None = None
+    ) -> DrillRun:
+        """Perform one of its runs, after `prepare`: to the end, whatever ends the coordinators.
 
         Arguments:
             role: which run.
             say: called with progress, in sentences.
+            limit: seconds of real time that it may take; None for what is enough.
 
         Raises:
             EngineError: if a coordinator ends in a way that the fault schedule does not explain.
@@ -232,8 +254,43 @@ class Drill(Rehearsal):
                 "unbroken": "the faulty run again, without faults of its coordinator",
             }[role]
         )
-        limit = 6 * settings.seconds + 300
-        return Supervisor(self.out, settings.engine, settings.workers, self.schedule, limit).perform(role, say)
+        limit, schedule = 6 * settings.seconds + 300 if limit is None else limit, self.schedule
+        run, begin, last_step = DrillRun(), time.monotonic(), 0
+        journal, outcome = Journal(journal_file(self.out, role)), outcome_file(self.out, role)
+        while run.lives < 1 + len(schedule.of("coordinator", "disk_full")) and not outcome.exists():
+            before = len(journal.read())
+            done = self.coordinate(role, limit - (time.monotonic() - begin), len(schedule.of("kill")))
+            run.leftovers += done.leftovers
+            run.lives += 1
+            entries = journal.read()[before:]
+            run.redone += sum(max(0, last_step - entry["step"]) for entry in entries if entry["what"] == "life")
+            last_step = len(read_lines(self.out / role / STEPS))
+            if done.code is None:
+                run.failure = f"it had not ended within {limit:.0f} s of real time"
+            elif not outcome.exists():
+                run.failure = self._unexplained(done.code, entries, done.output)
+            if run.failure or outcome.exists():
+                break
+            say(f"the coordinator has ended after step {last_step}; another one continues")
+        if outcome.exists():
+            run.outcome = from_json(outcome.read_bytes())
+        elif not run.failure:
+            run.failure = f"{run.lives} coordinators did not finish the run"
+        run.journal = merged(journal.read(), recorded(self.out / role))
+        run.seconds = time.monotonic() - begin
+        return run
+
+    def _unexplained(self, code: int, entries: list[dict[str, Any]], output: str) -> str:
+        """Return why a coordinator has ended, if the fault schedule does not explain it; empty if it does."""
+        ended = [entry for entry in entries if entry["what"] == "ended"]
+        if ended:
+            return "" if ended[-1]["kind"] == RecordsError.__name__ else str(ended[-1]["text"])
+        last = entries[-1] if entries else {}
+        if last.get("what") == "injected" and self.schedule.faults[int(last["fault"])].kind == "coordinator":
+            return ""
+        if code == ENDED or not output:
+            return f"its coordinator ended with code {code}"
+        raise EngineError(f"the coordinator of a drill ended with code {code}: {output.splitlines()[-1]}")
 
     def findings(self, baseline: DrillRun, faulty: DrillRun, unbroken: DrillRun | None = None) -> Findings:
         """Return the findings of its runs.

@@ -18,7 +18,7 @@ from erasurehead._internal.arrays import Array
 from erasurehead._internal.resources import usable_cores
 from erasurehead.drills._drill import DrillSettings, Rehearsal
 from erasurehead.drills._life import Strike
-from erasurehead.drills._supervisor import CommandResult, command_line, kill_all, run_command
+from erasurehead.drills._supervisor import CommandResult, kill_all
 from erasurehead.drills._verdicts import CLOSE, DrillVerdict, Judged
 from erasurehead.errors import EngineError, ErasureHeadError, check_count
 from erasurehead.runs import RunFolder
@@ -150,9 +150,8 @@ class Lives(Rehearsal):
         return outcome.write()
 
     def _play(self, name: str, life: int, has_been_struck: bool = False) -> CommandResult:
-        engine, seed, struck = self.settings.engine, self.settings.seed, -1 if has_been_struck else life
-        ranks = 1 + self.settings.workers + (0 if life < 0 else len(self.strike(life).workers))
-        return run_command(command_line(engine, ranks, str(self.out), name, str(seed), str(struck)), _LIMIT)
+        kills = 0 if life < 0 else len(self.strike(life).workers)
+        return self.coordinate(name, _LIMIT, kills, self.settings.seed, -1 if has_been_struck else life)
 
     def _live(self, expected: Array, number: int) -> Life:
         name, strike = f"life-{number}", self.strike(number)

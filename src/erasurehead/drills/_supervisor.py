@@ -1,4 +1,4 @@
-"""Runs the coordinators of a drill, each in a process of its own, and resumes runs whose coordinator was killed."""
+"""The coordinators of a drill, each in a process of its own, with all that it starts; and how a run of them went."""
 
 from __future__ import annotations
 
@@ -11,21 +11,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 from erasurehead._internal.cleanup_process import MARK, cleanup, marked
-from erasurehead._internal.documents import from_json
-from erasurehead._internal.storage.folders import Folder
-from erasurehead.drills._coordinator import ENDED, Role, journal_file, outcome_file
-from erasurehead.drills._journal import EventLog, Journal, merged, recorded
-from erasurehead.drills._schedule import FaultSchedule
-from erasurehead.errors import EngineError, MissingExtra, RecordsError
-from erasurehead.runs._jsonl import read_lines
-from erasurehead.runs._names import STEPS
+from erasurehead.drills._journal import EventLog
+from erasurehead.errors import MissingExtra
 
 _SHARED = Path("/dev/shm")
 GRACE = 20.0
@@ -60,81 +54,6 @@ class DrillRun:
     def event_log(self) -> EventLog:
         """The journal with queries, once the run has come to its end."""
         return EventLog(self.journal)
-
-
-@final
-class Supervisor:
-    """Starts the coordinator of a run, and starts another one whenever the fault schedule has ended the last one.
-
-    Arguments:
-        folder: the folder of the drill, with its run file and its fault schedule.
-        engine: name of the engine.
-        workers: number of workers.
-        schedule: the fault schedule.
-        limit: seconds of real time that one run may take.
-    """
-
-    def __init__(self, folder: Path, engine: str, workers: int, schedule: FaultSchedule, limit: float) -> None:
-        self.folder, self.engine, self.limit = folder, engine, limit
-        self._ranks = 1 + workers + len(schedule.of("kill"))  # a killed worker takes its rank with it
-        self.schedule = schedule
-        self._max_coordinators = 1 + len(schedule.of("coordinator", "disk_full"))
-
-    def perform(self, role: Role, say: Callable[[str], None]) -> DrillRun:
-        """Run to the end, whatever ends the coordinators.
-
-        Arguments:
-            role: which run.
-            say: called with lines about the progress.
-
-        Raises:
-            EngineError: if a coordinator ends in a way that the fault schedule does not explain.
-            MissingExtra: if there is no mpiexec to start an MPI job with.
-        """
-        run = DrillRun()
-        begin = time.monotonic()
-        journal = Journal(journal_file(self.folder, role))
-        outcome = outcome_file(self.folder, role)
-        last_step = 0
-        while run.lives < self._max_coordinators and not outcome.exists():
-            n_entries = len(journal.read())
-            seconds_left = self.limit - (time.monotonic() - begin)
-            done = run_command(command_line(self.engine, self._ranks, str(self.folder), role), seconds_left)
-            run.leftovers += done.leftovers
-            run.lives += 1
-            new_entries = journal.read()[n_entries:]
-            run.redone += sum(max(0, last_step - entry["step"]) for entry in new_entries if entry["what"] == "life")
-            last_step = len(read_lines(self.folder / role / STEPS))
-            if done.code is None:
-                run.failure = f"it had not ended within {self.limit:.0f} s of real time"
-                break
-            if outcome.exists():
-                break
-            run.failure = self._unexplained(done.code, new_entries, done.output)
-            if run.failure:
-                break
-            say(f"the coordinator has ended after step {last_step}; another one continues")
-        if outcome.exists():
-            with Folder.open(outcome.parent) as opened:
-                run.outcome = from_json(opened.read(outcome.name))
-        elif not run.failure:
-            run.failure = f"{run.lives} coordinators did not finish the run"
-        run.journal = merged(journal.read(), recorded(self.folder / role))
-        run.seconds = time.monotonic() - begin
-        return run
-
-    def _unexplained(self, code: int, new_entries: list[dict[str, Any]], output: str) -> str:
-        """Return why a coordinator has ended, if the fault schedule does not explain it; empty if it does."""
-        ended = [entry for entry in new_entries if entry["what"] == "ended"]
-        if ended:
-            return "" if ended[-1]["kind"] == RecordsError.__name__ else str(ended[-1]["text"])
-        last = new_entries[-1] if new_entries else {}
-        number = int(last["fault"]) if last.get("what") == "injected" else -1
-        if number >= 0 and self.schedule.faults[number].kind == "coordinator":
-            return ""
-        if code == ENDED or not output:
-            return f"its coordinator ended with code {code}"
-        raise EngineError(f"the coordinator of a drill ended with code {code}: {output.splitlines()[-1]}")
 
 
 @dataclass(frozen=True)
