@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import final
 
 from erasurehead._internal.arrays import Array
@@ -24,7 +25,7 @@ class DrawnDelays:
 
     def __init__(self, delays: Delays, n_peers: int, rows_every: float | None) -> None:
         self._delays, self._n_peers, self._rows_every = delays, n_peers, rows_every
-        self._blocks: dict[int, Array] = {}
+        self._block = lru_cache(_MAX_BLOCKS)(self._draw)
 
     def seconds(self, peer: int, step: int, now: float) -> float:
         """Return the delay of a peer's step in seconds; inf if it never ends.
@@ -36,14 +37,9 @@ class DrawnDelays:
         """
         row = step if self._rows_every is None else int(min(now // self._rows_every, 2.0**53))
         number, offset = divmod(row, _BLOCK)
-        block = self._blocks.get(number)
-        if block is None:
-            block = self._draw(number)
-        return float(block[offset, peer])
+        return float(self._block(number)[offset, peer])
 
     def _draw(self, number: int) -> Array:
-        if len(self._blocks) >= _MAX_BLOCKS:
-            del self._blocks[min(self._blocks)]
-        rows = self._delays.rows(number * _BLOCK, _BLOCK, self._n_peers)
-        self._blocks[number] = check_rows(self._delays, rows, number * _BLOCK, _BLOCK, self._n_peers)
-        return self._blocks[number]
+        first = number * _BLOCK
+        rows = self._delays.rows(first, _BLOCK, self._n_peers)
+        return check_rows(self._delays, rows, first, _BLOCK, self._n_peers)
