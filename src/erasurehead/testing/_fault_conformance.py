@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from erasurehead.engines import Died, Engine, FaultInjection, Joined, VirtualEngine
+from erasurehead.engines import Died, Engine, Joined, VirtualEngine
+from erasurehead.engines._fault_injection import injection
 from erasurehead.errors import EngineError
 from erasurehead.faults import FaultPolicy
 from erasurehead.testing._driving import EngineSuite, arrivals, order, summed_steps, take
@@ -28,7 +29,7 @@ class FaultInjectionConformance(EngineSuite):
         with self.echoes(3, Timetable({(0, 0, 0): 1e6})) as engine:
             engine.submit(order(0))
             begin = engine.now()
-            fault_injection(engine).kill(0)
+            injection(engine).kill(0)
             died = [event for event in take(engine, 3) if isinstance(event, Died)]
             assert [event.worker for event in died] == [0]
             assert died[0].time - begin < self.detection_seconds
@@ -40,7 +41,7 @@ class FaultInjectionConformance(EngineSuite):
         with self.echoes(2, Timetable({(0, 0, 0): 20 * pace * GRID})) as engine:
             engine.submit(order(0))
             (survivor,) = arrivals(engine, 1)
-            fault_injection(engine).kill(0)
+            injection(engine).kill(0)
             assert isinstance(take(engine, 1)[0], Died)
             engine.assign(0, Echo(9, (0,)))
             (joined,) = take(engine, 1)
@@ -54,19 +55,19 @@ class FaultInjectionConformance(EngineSuite):
 
     def test_a_paused_worker_is_silent_and_then_takes_the_newest_order(self) -> None:
         with self.echoes(2) as engine:
-            fault_injection(engine).pause(0)
+            injection(engine).pause(0)
             for number in range(3):
                 engine.submit(order(number))
                 assert [event.worker for event in arrivals(engine, 1)] == [1]
             assert engine.next_event(engine.now() + GRID) is None
-            fault_injection(engine).proceed(0)
+            injection(engine).proceed(0)
             (answer,) = arrivals(engine, 1)
             assert (answer.worker, answer.order_round) == (0, 2)
             assert answer.read().tolist() == [2, 0, 0, 2]
 
     def test_a_worker_that_hangs_can_be_replaced(self) -> None:
         with self.echoes(2) as engine:
-            fault_injection(engine).pause(0)
+            injection(engine).pause(0)
             engine.submit(order(0))
             assert [event.worker for event in arrivals(engine, 1)] == [1]
             engine.assign(0, Echo(9, (0,)))
@@ -88,7 +89,7 @@ class FaultInjectionConformance(EngineSuite):
 
     def test_waiting_without_any_workers_is_an_error(self) -> None:
         with self.echoes(1) as engine:
-            fault_injection(engine).kill(0)
+            injection(engine).kill(0)
             assert isinstance(take(engine, 1)[0], Died)
             engine.submit(order(0))
             with pytest.raises(EngineError, match="no worker"):
@@ -104,10 +105,4 @@ class _KillsWhenNamed(Callback):
     def on_arrival(self, row: ArrivalRow) -> None:
         if row.step == 2 and row.used and not self.killed:
             self.killed = True
-            fault_injection(self.engine).kill(row.worker)
-
-
-def fault_injection(engine: Engine) -> FaultInjection:
-    """Return the engine, typed as one with fault injection."""
-    assert isinstance(engine, FaultInjection)
-    return engine
+            injection(self.engine).kill(row.worker)
