@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from erasurehead._internal.atomic_files import unwritable
 from erasurehead.consensus import ConsensusCallback, _recorder as recorder
 from erasurehead.consensus._experiment import ConsensusExperiment
 from erasurehead.consensus._plans import ConsensusPlan
@@ -145,6 +147,25 @@ def test_a_run_whose_rows_were_changed_says_so_and_goes_on_to_the_bit(
     opened.rows(name, PeerRow if name == "peers.jsonl" else MeanRow)  # every line can be read
     again = ConsensusExperiment.resume(cut).run()
     assert again.x.tobytes() == run_to_the_end(rows, tmp_path / "whole").x.tobytes()
+
+
+def test_a_model_for_which_there_is_no_room_is_saved_elsewhere(
+    rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, write, watching = tmp_path / "run", RunFolder.write_model, _Changes(lambda: None, 1e9)
+
+    def full(folder: RunFolder, x: Any) -> None:
+        if folder.path == out:
+            raise unwritable(out / "model.safetensors", OSError(errno.ENOSPC, "No space left on device"))
+        write(folder, x)
+
+    monkeypatch.setattr(RunFolder, "write_model", full)
+    with pytest.raises(RecordsError, match=r"No space left on device\. The last good checkpoint is that of step 20\.$"):
+        ConsensusExperiment.from_tables(tables(rows, out)).run([watching])
+    (moved,) = (notice for notice in watching.told if notice.kind == "model_moved")
+    assert Path(moved.data["folder"]).parent == tmp_path
+    assert TrainedModel.load(moved.data["folder"]).evaluate(rows).metrics["accuracy"] > 0.85
+    assert RunFolder.open(out).summary["status"] == "records"
 
 
 @pytest.mark.parametrize("policy", ["dynamic()", "local()", "full()"])

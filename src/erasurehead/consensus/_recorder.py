@@ -11,6 +11,7 @@ from erasurehead.consensus._plans import ConsensusPlan
 from erasurehead.consensus._result import ConsensusRun
 from erasurehead.consensus._rows import MeanRow, PeerRow, ViewChangeRow
 from erasurehead.consensus._training_options import ConsensusCallback
+from erasurehead.errors import RecordsError
 from erasurehead.runs import Checkpointer, Recorder
 from erasurehead.runs._checkpoints.store import Checkpoint
 from erasurehead.runs._names import MEANS, PEERS, VIEW_CHANGES
@@ -89,7 +90,14 @@ class PeerRecording(Recording, ConsensusCallback):
         Arguments:
             run: the run.
             model_of: the peer whose model is saved; None for the mean model.
+
+        Raises:
+            RecordsError: if something cannot be written; the model is then saved elsewhere.
         """
         figures = {**run.summary(), "model_of": model_of, "model_distance": run.distance_from_mean(model_of)}
-        self._recorder.finish(run.model(model_of), figures, run.status, run.stopped)
+        try:
+            self._recorder.finish(run.model(model_of), figures, run.status, run.stopped)
+        except RecordsError as error:
+            self._rescue_model()
+            self.cut_off(error)
         self._checkpointer.finish(bool(run.stopped))

@@ -265,7 +265,8 @@ class Recorder(Callback):
         if failure is not None and serious:
             status, reason = "records", str(failure)  # so that the run can be continued and finished
         self._summary |= {"status": status, "reason": reason}
-        failure = failure or _first_failure([partial(self.folder.write_summary, self._summary)])
+        unwritten = _first_failure([partial(self.folder.write_summary, self._summary)])
+        failure = failure or unwritten
         self._release_lock()
         if failure is not None and serious:
             raise failure
