@@ -12,11 +12,13 @@ from erasurehead import delays, engines, optimizers, problems, schemes, training
 from erasurehead.codes import GradientCode, cyclic_repetition, fractional_repetition, uncoded
 from erasurehead.decoding import make_decoder
 from erasurehead.delays import Delays
+from erasurehead.engines._base import LateWork
 from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.planning import plan
 from erasurehead.planning._arrivals import ArrivalTimes
 from erasurehead.planning._carry_over import simulate_with_memory
 from erasurehead.planning._erasures import Erasures
+from erasurehead.planning._forecasts import forecast
 from erasurehead.planning._simulation import residuals_at, simulate, stop_times
 from erasurehead.planning._step_times import additive, all_groups, first_arrivals, first_or_all_groups
 from erasurehead.schemes import parse_scheme, wait_rules
@@ -200,3 +202,17 @@ def test_more_steps_than_memory_holds_are_refused(run: Callable[..., object]) ->
 def test_plans_that_take_forever_are_refused_before_anything_is_built(n_workers: int, steps: int | None) -> None:
     with pytest.raises(DataError, match=f"for {n_workers:,} workers would take about .* simulate fewer workers"):
         plan(EXPONENTIAL, n_workers, steps=steps)
+
+
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+def test_sums_that_follow_reports_are_forecast(late: LateWork) -> None:
+    text = "compute_once(load=2, pieces=2, sums=True)"
+    rng = np.random.default_rng(1)
+    problem = problems.LeastSquares(rng.standard_normal((48, 3)), rng.standard_normal(48))
+    optimizer = optimizers.GradientDescent(problem.initial(), 1e-3)
+    engine = engines.VirtualEngine(EXPONENTIAL, late)
+    run = training.train(problem, parse_scheme(text, 6), optimizer, engine, 300, evaluate_every=0, tolerance=None)
+    by_task = forecast(text.replace(", sums=True", ""), 6, EXPONENTIAL, late=late).seconds_per_step
+    found = forecast(text, 6, EXPONENTIAL, late=late).seconds_per_step
+    assert found == pytest.approx(np.mean([row.waited for row in run.steps]), rel=0.1)
+    assert found > 1.3 * by_task

@@ -16,7 +16,7 @@ from erasurehead.errors import check_count, invalid, real
 from erasurehead.planning._accuracy import Accuracy
 from erasurehead.planning._carry_over import simulate_with_memory
 from erasurehead.planning._convergence import Bound, Constants, lemma1
-from erasurehead.planning._simulation import Simulation, simulate
+from erasurehead.planning._simulation import Simulation, simulate, with_sums
 from erasurehead.planning._stand_in import SolverPath
 from erasurehead.planning._task_weights import Counted, CountedSum
 from erasurehead.planning._trace_errors import TraceErrors
@@ -280,10 +280,11 @@ def _simulated(
     steps, chains = _length(scheme, delays, steps, late)
     timing = scheme.decoder, scheme.rule, delays, steps, seconds_per_task
     if not chains:
-        return simulate(*timing, watch=watch)
+        return with_sums(simulate(*timing, watch=watch), scheme, delays)
     warm = _WARM if chains > 1 else 0
-    until_newer = scheme.until_newer
-    return simulate_with_memory(*timing, late=late, watch=watch, chains=chains, warm=warm, until_newer=until_newer)
+    newer = scheme.until_newer
+    found = simulate_with_memory(*timing, late=late, watch=watch, chains=chains, warm=warm, until_newer=newer)
+    return with_sums(found, scheme, delays)
 
 
 def _length(scheme: Scheme, delays: Delays, steps: int | None, late: LateWork) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -16,6 +16,7 @@ from erasurehead.delays import Delays
 from erasurehead.delays._ties import untied
 from erasurehead.errors import check_count, counted, invalid
 from erasurehead.planning._arrivals import ArrivalTimes
+from erasurehead.schemes import Scheme
 from erasurehead.schemes.wait_rules import WaitRule
 from erasurehead.schemes.wait_rules._group_arrival_times import replica_groups
 from erasurehead.schemes.wait_rules._worker_counts import finish_times, participants
@@ -124,6 +125,20 @@ def simulate(
             if watch is not None:
                 watch(times, stop, residual[span])
     return Simulation(seconds, residual, arrived, messages)
+
+
+def with_sums(simulated: Simulation, scheme: Scheme, delays: Delays, first_step: int = 0) -> Simulation:
+    """Return simulated steps with the round of sums that follows, where workers report first what they have finished.
+
+    Arguments:
+        simulated: the steps, as far as reports go; they are returned as they are if there are no sums.
+        scheme, delays, first_step: of the simulation.
+    """
+    if not scheme.sums:
+        return simulated
+    sums = delays.rows(first_step, len(simulated.seconds), scheme.code.n_workers, 0, 0.0)
+    sums[~np.isfinite(sums)] = 0.0  # who never answers is not named
+    return replace(simulated, seconds=simulated.seconds + sums.max(axis=1))
 
 
 def stop_times(

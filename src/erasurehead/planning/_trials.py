@@ -16,7 +16,7 @@ from erasurehead.delays import Delays
 from erasurehead.planning._carry_over import simulate_with_memory
 from erasurehead.planning._early_rounds import EarlyRounds
 from erasurehead.planning._forecasts import Forecast
-from erasurehead.planning._simulation import simulate
+from erasurehead.planning._simulation import simulate, with_sums
 from erasurehead.planning._task_weights import task_weights
 from erasurehead.planning._trainer import GAP, DecodedMessages, Trainer
 from erasurehead.schemes import Scheme, parse_scheme
@@ -208,6 +208,7 @@ def simulated_steps(
         result = simulate(*timing, watch=watch)
     else:
         result = simulate_with_memory(*timing, late, watch=watch, until_newer=scheme.until_newer)
+    result = with_sums(result, scheme, delays, first)
     ended = np.flatnonzero(~np.isfinite(result.seconds))
     count = int(ended[0]) if len(ended) else len(result.seconds)
     lossless = np.concatenate(residuals) <= EXACT * scheme.code.n_tasks
