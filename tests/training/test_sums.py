@@ -12,7 +12,7 @@ from scipy import sparse
 from erasurehead import FaultPolicy, schemes
 from erasurehead.delays import Delays, Exponential
 from erasurehead.delays._fixed import Recorded
-from erasurehead.engines import Engine, VirtualEngine
+from erasurehead.engines import Engine, Order, VirtualEngine
 from erasurehead.errors import Diverged, InvalidArgument, Unreachable
 from erasurehead.optimizers import GradientDescent, QuasiNewton
 from erasurehead.problems import LogisticRegression, Problem
@@ -84,6 +84,24 @@ def test_a_sum_takes_no_work_as_its_tasks_are_finished() -> None:
 
     run = fit(once(3, 2), virtual(delays=Work()), steps=3)
     assert [row.waited for row in run.steps] == pytest.approx([1.0] * 3)  # a share each, of two tasks
+
+
+class Watched(VirtualEngine):
+    """Takes note of the orders for sums."""
+
+    def submit(self, order: Order, workers: Any = None) -> None:
+        super().submit(order, workers)
+        if NAMED in order.note:
+            self.named = [*getattr(self, "named", ()), order]
+
+
+def test_the_model_is_sent_again_only_where_somebody_has_to_compute() -> None:
+    engine = Watched(Exponential(0.5, seed=2))
+    fit(once(), engine, AfterReports(engine.kill), fault_policy=FaultPolicy(on_death="leave"))
+    assert len({order.round for order in engine.named}) == 13
+    for order in engine.named:
+        assert len(order.points) == bool(order.note[NAMED]["fresh"])
+    assert any(order.points for order in engine.named)
 
 
 def test_sparse_shards_and_curvatures_are_summed_where_they_belong() -> None:

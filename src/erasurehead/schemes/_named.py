@@ -285,8 +285,7 @@ def compute_once(n_workers: int, load: int | None = None, pieces: int = 6, sums:
         pieces: tasks of a share, each a message: with more of them, less work is lost, and more bytes are sent.
         sums: whether messages only report that a task is finished, and each worker then sends one vector, once every
             task is finished somewhere: the sum over the tasks that it is named for. That is a sixth of the bytes, or
-            less, for six pieces, and one more round trip a step, in which the model goes out again. For large dense
-            models.
+            less, for six pieces, and one more round trip a step. For large dense models.
     """
     load = min(_LOAD, n_workers) if load is None else check_count("load", load, 1, n_workers)
     pieces = check_count("pieces", pieces)

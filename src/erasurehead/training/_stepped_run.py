@@ -126,12 +126,12 @@ class WorkerOracle(Oracle[WorkersAnswered, StepRow]):
         result = self.rounds.gather(order, tried)
         if REPORT not in order.note or result.overflowed:
             return order, result
-        aside: dict[int, None] = {}
+        aside, gone = set[int](), set[int]()
         while True:
             present = [worker for worker in self._pool.present() if worker not in aside]
             trusted = [worker for worker in present if worker not in self.rounds.suspects]
             for some in (trusted, present):
-                if naming := name_holders(result, order.round, some, self.orders.round):
+                if naming := name_holders(result, order.round, some, self.orders.round, gone):
                     break
             if naming is None and aside:
                 raise Unreachable(
@@ -142,10 +142,12 @@ class WorkerOracle(Oracle[WorkersAnswered, StepRow]):
                 self.rounds.break_off()
                 raise PoolShrunk(f"step {order.step}: the holders of some task are gone since they have reported it.")
             sums = self.orders.next(asked, naming.note)
+            told = sums if naming.computes else replace(sums, points=())
             try:
-                return sums, self.rounds.gather(sums, tried, naming).after(result)
+                return sums, self.rounds.gather(told, tried, naming).after(result)
             except HolderLost as lost:
-                aside |= dict.fromkeys(lost.failed)
+                aside.update(lost.failed)
+                gone.update(lost.gone)
 
     def record(self, answered: WorkersAnswered, optimizer: Optimizer) -> StepRow:
         """Return the row of a step, after the callbacks were given it, and all who learn from it have learnt."""

@@ -29,7 +29,7 @@ from erasurehead.decoding import make_decoder
 from erasurehead.decoding._layout import Layout
 from erasurehead.engines import MessageSpec, Order
 from erasurehead.engines._base import TURNS
-from erasurehead.errors import ErasureHeadError
+from erasurehead.errors import EngineError, ErasureHeadError
 from erasurehead.optimizers._order_kinds import sections, work_of
 from erasurehead.training._assignment import Assignment
 from erasurehead.training._programs import CodedProgram, MessageRecipe, as_asked, with_curvature
@@ -131,6 +131,9 @@ class ReportingProgram(CodedProgram):
         kept = self._kept.get(reports, {})
         vector = kept.get(recipe.spec.message)
         if vector is None:
+            local, *_ = inner
+            if not local:
+                raise EngineError("what it had finished is gone: it is another process than the one that reported")
             own = as_asked(recipe.spec, order, 1)
             vector = np.empty(own.length, dtype_of(own.dtype))
             super().compute(own, inner, vector)
@@ -170,11 +173,13 @@ class Naming:
         assignment: those who are named, each with one message.
         note: what the order says.
         reported: the messages by which the tasks were reported that are summed.
+        computes: whether somebody is named for a task that is not finished there, and has to know the model again.
     """
 
     assignment: Assignment
     note: Mapping[str, Any]
     reported: Collection[int]
+    computes: bool
 
 
 class HolderLost(ErasureHeadError):
@@ -182,14 +187,17 @@ class HolderLost(ErasureHeadError):
 
     Arguments:
         failed: workers who said that they cannot, or whose sums are of no use.
+        gone: workers who are not waited for any more, so that nothing is known of what they had finished.
     """
 
-    def __init__(self, failed: Collection[int] = ()) -> None:
+    def __init__(self, failed: Collection[int], gone: Collection[int]) -> None:
         super().__init__("a worker that was named is lost")
-        self.failed = failed
+        self.failed, self.gone = failed, gone
 
 
-def name_holders(reports: RoundResult, of: int, present: Collection[int], order_round: int) -> Naming | None:
+def name_holders(
+    reports: RoundResult, of: int, present: Collection[int], order_round: int, gone: Collection[int] = ()
+) -> Naming | None:
     """Name one holder for each task: who reported it first, or else the one who has least to compute.
 
     Arguments:
@@ -197,6 +205,7 @@ def name_holders(reports: RoundResult, of: int, present: Collection[int], order_
         of: the number of that round.
         present: the workers to choose from.
         order_round: the round of the sums.
+        gone: those whose reports do not count any more.
 
     Returns:
         None if no such worker holds some task that is not lost.
@@ -205,8 +214,9 @@ def name_holders(reports: RoundResult, of: int, present: Collection[int], order_
     code, workers = assignment.code, assignment.workers_of_rows
     task_of: list[int] = code.encoding.indices.tolist()  # one a row
     chosen: dict[int, int] = {}  # the row of each task
+    kept = {*present} - {*gone}
     for arrived in reports.rows:
-        if not arrived.censored and workers[arrived.message] in present:
+        if not arrived.censored and workers[arrived.message] in kept:
             chosen.setdefault(task_of[arrived.message], arrived.message)
     finished = set(chosen.values())
     fresh = dict.fromkeys(present, 0)
@@ -222,7 +232,7 @@ def name_holders(reports: RoundResult, of: int, present: Collection[int], order_
         "tasks": [numbers[row] for row in chosen.values()],
         "fresh": [numbers[row] for row in chosen.values() if row not in finished],
     }
-    return Naming(_summing(assignment, chosen, -1 - order_round), {NAMED: note}, finished)
+    return Naming(_summing(assignment, chosen, -1 - order_round), {NAMED: note}, finished, len(chosen) > len(finished))
 
 
 def _summing(assignment: Assignment, chosen: Mapping[int, int], generation: int) -> Assignment:

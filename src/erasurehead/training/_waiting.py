@@ -90,7 +90,8 @@ class UnmetRules:
         erased = {*current.failed, *self.monitor.accused(current)}
         erased |= {current.assignment.workers_of_rows[message] for message in current.refused}
         if current.named:
-            raise HolderLost(erased)
+            workers = enumerate(current.assignment.worker_ids)
+            raise HolderLost(erased, [worker for place, worker in workers if place not in current.view.able])
         if erased and decodes(current):
             workers = sorted(erased)
             who = numbered("worker", workers)
