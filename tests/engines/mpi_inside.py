@@ -226,6 +226,10 @@ class TestOwn:
     def test_asynchronous_training_is_replayed_to_the_same_bits(self) -> None:
         check_asynchronous(MPIEngine)
 
+    @pytest.mark.parametrize("late", ["preempt", "carry"])
+    def test_workers_of_nested_codes_report_and_a_run_is_replayed_to_the_same_bits(self, late: str) -> None:
+        check_nested(MPIEngine, late)
+
 
 class TestAllRanks:
     """What takes every rank that lives; the last of all, when those are few."""
@@ -284,6 +288,32 @@ def check_asynchronous(make: Callable[[Delays, str], Engine]) -> None:
     ]
     rest = go(VirtualEngine(script), resume=Resumption(states[15], again.steps[:15], []))
     assert rest.x.tobytes() == real.x.tobytes()
+
+
+def check_nested(make: Callable[[Delays, str], Engine], late: str = "preempt") -> None:
+    """Train with a nested code where nobody is late, then one, then two workers, and replay it from its records."""
+    long, workers = 300.0 if late == "preempt" else 1.5, 5
+    delays = Timetable({(worker, step, 0): long for worker, step in [(1, 1), (0, 2), (3, 2)]})
+
+    def go(engine: Engine, scheme: schemes.Scheme = schemes.nested(workers, load=3)) -> Run:
+        return train(PROBLEM, scheme, GradientDescent(np.ones(40), 0.02), engine, 4)
+
+    real, whole = go(make(delays, late)), go(VirtualEngine(), schemes.uncoded(workers))
+    np.testing.assert_allclose(real.x, whole.x, rtol=1e-9)
+    least = [0, 1, 2, 0] if late == "preempt" else [0, 1, 1, 0]
+    assert all(row.decision["tolerance"] >= few for row, few in zip(real.steps, least, strict=True))
+    assert all(row.residual < 1e-9 and (row.waited < long or late == "carry") for row in real.steps)
+    answers = [row for row in real.arrivals if row.used]
+    assert {row.work for row in answers} == {row.decision["tolerance"] + 1.0 for row in real.steps}
+    reports = [row for row in real.arrivals if row.round not in {row.round for row in answers}]
+    assert not any(row.used for row in reports)
+    assert sum(row.received for row in real.steps) < 0.5 * 8 * 41 * len(reports)  # they are not the vectors
+    script = Recorded.from_rows([row.as_dict() for row in real.arrivals], steps=[row.as_dict() for row in real.steps])
+    again = go(VirtualEngine(script))
+    assert again.x.tobytes() == real.x.tobytes()
+    assert [(row.used, row.late, row.waited, row.decision) for row in again.steps] == [
+        (row.used, row.late, row.waited, row.decision) for row in real.steps
+    ]
 
 
 PROBLEM = Quadratic.random(48, 40, seed=4, density=0.2, l2=0.01, sparse=True)

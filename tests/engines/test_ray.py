@@ -36,7 +36,7 @@ from erasurehead.testing._programs import Echo, Timetable
 from erasurehead.training import Run, train
 
 from ..bounded import PATIENCE, PROMPT
-from .mpi_inside import check_asynchronous
+from .mpi_inside import check_asynchronous, check_nested
 
 ray = pytest.importorskip("ray", reason="the Ray engine needs ray: pip install 'erasurehead[ray]'")
 
@@ -243,6 +243,11 @@ def short_train(scheme: schemes.Scheme, engine: Engine, steps: int) -> Run:
 
 def test_asynchronous_training_is_replayed_to_the_same_bits() -> None:
     check_asynchronous(RayEngine)
+
+
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+def test_workers_of_nested_codes_report_and_a_run_is_replayed_to_the_same_bits(late: str) -> None:
+    check_nested(RayEngine, late)
 
 
 @at_some_pace

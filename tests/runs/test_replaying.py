@@ -124,6 +124,7 @@ SCHEMES = {
     "rennala": lambda: schemes.rennala(6, 7, messages=2),
     "once": lambda: schemes.compute_once(6, load=2, pieces=2),
     "sums": lambda: schemes.compute_once(6, load=2, pieces=2, sums=True),
+    "nested": lambda: schemes.nested(6, load=3),
     "aged": lambda: replace(schemes.custom(codes.uncoded(6, 12), "arrivals(2) & aged(3)"), late="carry"),
 }
 

@@ -232,6 +232,19 @@ class GradientCode:
         return self.task_work * counts
 
     @cached_property
+    def prior_works(self) -> Array:
+        """How much of each message's work its worker has done for the message before it, shape (n_messages,).
+
+        Not 0 for nested codes alone, of which each message is of the tasks of the one before, and one more.
+        """
+        prior = np.zeros(self.n_messages)
+        if self.structure.levels is not None:
+            order, _ = self._message_index
+            same = np.diff(self.owner[order]) == 0
+            prior[order[1:]] = np.where(same, self.works[order[:-1]], 0.0)
+        return prior
+
+    @cached_property
     def totals(self) -> Array:
         """Sum over tasks of each message's coefficients, by piece, shape (n_messages, n_pieces)."""
         pieces = np.tile(np.eye(self.n_pieces), (self.n_tasks, 1))

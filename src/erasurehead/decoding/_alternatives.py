@@ -26,13 +26,14 @@ class Alternatives(Decoder):
         code: the whole code.
         labels: the alternative of each message, numbered from 0 without gaps, shape (n_messages,).
         choose: makes the decoder of an alternative.
-        inner: an optimal decoder of the whole code, for sets that no alternative decodes exactly.
+        inner: an optimal decoder of the whole code, for sets that no alternative decodes exactly; None if messages of
+            several alternatives are never decoded together: then the best alternative is taken.
 
     Source: Charalambides, Mahdavifar, Hero, arXiv 2109.10484 (classes); Massny et al., arXiv 2212.08580 (levels).
     """
 
     def __init__(
-        self, code: GradientCode, labels: IntArray, choose: Callable[[GradientCode], Decoder], inner: Decoder
+        self, code: GradientCode, labels: IntArray, choose: Callable[[GradientCode], Decoder], inner: Decoder | None
     ) -> None:
         self.code = code
         self.labels = labels
@@ -43,7 +44,7 @@ class Alternatives(Decoder):
         tasks = np.arange(code.n_tasks)
         self.decoders = [choose(part_of(code, block, tasks)) for block in self.members]
         self.inner = inner
-        self.slack = inner.slack
+        self.slack = max(one.slack for one in self.decoders) if inner is None else inner.slack
 
     def __repr__(self) -> str:
         return f"make_decoder({self.code!r})"
@@ -58,7 +59,7 @@ class _AlternativesSession(Session):
         self.code = decoder.code
         self._decoder = decoder
         self._sessions: list[Session] = [alternative.begin() for alternative in decoder.decoders]
-        self._inner = decoder.inner.begin()
+        self._inner = None if decoder.inner is None else decoder.inner.begin()
         self._changed: set[int] = set()
         self._complete: set[int] = set()
         self._last = float(self.code.n_tasks)
@@ -68,7 +69,8 @@ class _AlternativesSession(Session):
         number = int(decoder.labels[message])
         self._sessions[number].add(int(decoder.position[message]))
         self._changed.add(number)
-        self._inner.add(message)
+        if self._inner is not None:
+            self._inner.add(message)
 
     def extend(self, messages: Iterable[int]) -> None:
         decoder = self._decoder
@@ -77,25 +79,35 @@ class _AlternativesSession(Session):
         for number in map(int, np.unique(numbers)):
             self._sessions[number].extend(decoder.position[added[numbers == number]])
             self._changed.add(number)
-        self._inner.extend(added)
+        if self._inner is not None:
+            self._inner.extend(added)
 
     def exact(self) -> bool:
         # Messages of several alternatives together may decode before any alternative does alone.
-        return self._find() is not None or self._inner.exact()
+        return self._find() is not None or (self._inner is not None and self._inner.exact())
 
     def residual(self) -> float:
-        number = self._find()
-        now = self._inner.residual() if number is None else self._sessions[number].residual()
-        self._last = min(self._last, now)
+        number = self._chosen()
+        session = self._inner if number is None else self._sessions[number]
+        assert session is not None
+        self._last = min(self._last, session.residual())
         return self._last
 
     def decoding(self) -> Decoding:
-        number = self._find()
+        number = self._chosen()
         if number is None:
+            assert self._inner is not None
             return self._inner.decoding()
         decoding = self._sessions[number].decoding()
         messages = self._decoder.members[number][decoding.messages]
         return Decoding(self.code, messages, decoding.weights, decoding.residual)
+
+    def _chosen(self) -> int | None:
+        """Return the alternative to decode; None for all messages together."""
+        number = self._find()
+        if number is None and self._inner is None:
+            return min(range(len(self._sessions)), key=lambda place: self._sessions[place].residual())
+        return number
 
     def _find(self) -> int | None:
         """Return the exact alternative with the smallest number."""

@@ -6,6 +6,7 @@ and takes events one by one. Any engine that passes `erasurehead.testing.EngineC
 
 from __future__ import annotations
 
+import math
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -39,6 +40,14 @@ WORKED = "worked"
 UNTIL_NEWER = "until_newer"
 """In the note of an order: a worker sends one message after the other until a newer order is out, and takes that one
 next, whatever late workers do; the message that it is at is finished, or dropped, as they do."""
+
+
+REPORTS = "reports"
+"""In the note of an order: each message is a report that what it is computed from is there; it waits at the worker."""
+
+ASKED = "asked"
+"""Key of the note of an order for one message of each worker, that of a `level`, after an order for reports in the same
+step. Its `prior` has the number of each message that is asked for, with how much of its work was reported as done."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +88,8 @@ class MessageSpec:
         dtype: of the vector, as numpy writes it, or `"bfloat16"` and its kin where the package ml_dtypes is installed.
         content: messages with the same content carry equal vectors in the same round; None if no other is like it.
         vectors: number of vectors of equal length that it holds, one after the other; wires encode each by itself.
+        prior: the part of the work that its worker has done before, for an earlier message or order of the same step:
+            only the rest takes time, and the injected delay is what it adds to that of one message.
     """
 
     message: int
@@ -87,11 +98,26 @@ class MessageSpec:
     dtype: str = "float64"
     content: int | None = None
     vectors: int = 1
+    prior: float = 0.0
 
     @property
     def nbytes(self) -> int:
         """Bytes of the vector."""
         return self.length * dtype_of(self.dtype).itemsize
+
+
+def delay_of(spec: MessageSpec, unit: int, draw: Callable[[int, float], float]) -> float:
+    """Return the delay of a message, in seconds.
+
+    Arguments:
+        spec: the message.
+        unit: 0 for its worker's first message for an order, 1 for the second, and so on.
+        draw: returns the delay of a message of some unit and work.
+    """
+    if not spec.prior:
+        return draw(unit, spec.work)
+    whole = draw(0, spec.work)
+    return max(0.0, whole - draw(0, spec.prior)) if whole < math.inf else whole
 
 
 class Program(ABC):

@@ -37,6 +37,7 @@ from erasurehead.engines._base import (
     Offered,
     Order,
     Program,
+    delay_of,
     told,
 )
 from erasurehead.engines._fault_injection import FaultInjection
@@ -389,11 +390,13 @@ class VirtualEngine(Engine, FaultInjection):
             return
         state.spec = spec = remaining[0]
         try:
-            delay = self._draws.delay(order, worker, self._workers, len(state.done), spec.work)
+            delay = delay_of(
+                spec, len(state.done), lambda unit, work: self._draws.delay(order, worker, self._workers, unit, work)
+            )
         except Exception as error:
             self._fail(worker, state, order, error)
             return
-        seconds = self.seconds_per_task * spec.work + delay
+        seconds = self.seconds_per_task * (spec.work - spec.prior) + delay
         if math.isfinite(seconds):
             self._push_message(self.now() + seconds, worker, state)
 

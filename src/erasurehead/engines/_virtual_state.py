@@ -158,6 +158,7 @@ def spec_from(tree: Any) -> MessageSpec | None:
         str(tree["dtype"]),
         content,
         whole(tree.get("vectors", 1)),
+        float(tree.get("prior", 0.0)),
     )
 
 

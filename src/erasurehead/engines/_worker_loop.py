@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.late_work import LateWork, rounds_kept
 from erasurehead.delays import Delays
-from erasurehead.engines._base import UNTIL_NEWER, WORKED, MessageSpec, Order, Program, told
+from erasurehead.engines._base import UNTIL_NEWER, WORKED, MessageSpec, Order, Program, delay_of, told
 
 _LONGEST = 1e9  # seconds; longer delays are as good as endless
 _PAUSE = 0.001  # seconds between two looks for room that the coordinator still reads
@@ -198,7 +198,8 @@ class WorkerLoop:
             self.program.compute(spec, taken, room.vector)
             self._worked = time.monotonic() - begun if order.note.get(WORKED, False) else None
             if self.delays is not None:
-                seconds = self.delays.seconds(self.number, order.step, unit, spec.work, order.posted)
+                draw, number, step, posted = self.delays.seconds, self.number, order.step, order.posted
+                seconds = delay_of(spec, unit, lambda unit, work: draw(number, step, unit, work, posted))
                 if self._worked is not None:
                     twice = self.delays.seconds(self.number, order.step, unit, 2.0 * spec.work, order.posted)
                     self._worked += twice - seconds

@@ -16,7 +16,7 @@ class ArrivalTimes:
     """Arrival times of steps in which every worker is idle at the beginning (late work is dropped: `preempt`).
 
     A worker computes its messages one after the other; each takes `seconds_per_task` for each of its tasks, plus its
-    own delay.
+    own delay. Those of nested codes are one that grows, with one delay.
 
     Arguments:
         code: the code, which says who sends which message.
@@ -30,6 +30,7 @@ class ArrivalTimes:
         self.code, self.delays, self.seconds_per_task = code, delays, seconds_per_task
         work = code.works
         counts = code.messages_per_worker
+        self._grows = bool(code.prior_works.any())
         self._one_each = len(work) == code.n_workers and bool((np.diff(code.owner) > 0).all())
         if self._one_each:  # message i is that of worker i: no look-ups, which matters for a million workers
             self._work: list[float | Array] = [_alike(work)]
@@ -61,10 +62,10 @@ class ArrivalTimes:
         code = self.code
         times = room(out, count, code.n_messages)
         if self._one_each:
-            return self._own(first, count, 0, times)
+            return self._own(first, count, 0, 0, times)
         clock = np.zeros((count, code.n_workers))
         for unit, (senders, messages) in enumerate(zip(self._senders, self._messages, strict=True)):
-            clock += self._own(first, count, unit, None)
+            clock = self._own(first, count, 0, unit) if self._grows else clock + self._own(first, count, unit, unit)
             times[:, messages] = clock[:, senders]
         return times
 
@@ -87,8 +88,8 @@ class ArrivalTimes:
             places[:, messages] = precedence(self.delays, seed, first, count, code.n_workers, unit)[:, senders]
         return places
 
-    def _own(self, first: int, count: int, unit: int, out: Array | None) -> Array:
-        work = self._work[unit]
+    def _own(self, first: int, count: int, unit: int, sent: int, out: Array | None = None) -> Array:
+        work = self._work[sent]
         times = rows_of(self.delays, first, count, self.code.n_workers, unit, work, out)
         if self.seconds_per_task:
             times += self.seconds_per_task * work

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from erasurehead.decoding._layout import Layout
 from erasurehead.delays import Delays
 from erasurehead.delays._ties import untied
 from erasurehead.engines import MessageSpec, Order, Program, VirtualEngine
-from erasurehead.engines._base import UNTIL_NEWER
+from erasurehead.engines._base import ASKED, UNTIL_NEWER
 from erasurehead.errors import EngineError, Unreachable
 from erasurehead.faults import FaultPolicy
 from erasurehead.planning._arrivals import ArrivalTimes
@@ -25,6 +26,7 @@ from erasurehead.planning._simulation import Simulation, Watch, check_steps, res
 from erasurehead.schemes import Aggregation, Scheme
 from erasurehead.schemes.wait_rules import WaitRule
 from erasurehead.training._assignment import Assignment
+from erasurehead.training._dialogue import gathered
 from erasurehead.training._round import RoundRunner
 from erasurehead.training._workers import WorkerPool
 
@@ -50,7 +52,10 @@ class _Idle(Program):
         return 1
 
     def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
-        return self.specs[len(done) :]
+        if ASKED not in order.note:
+            return self.specs[len(done) :]
+        prior = dict(order.note[ASKED]["prior"])
+        return [replace(one, prior=prior[one.message]) for one in self.specs if one.message in prior][len(done) :]
 
     def take(self, order: Order) -> Any:
         return None
@@ -207,20 +212,26 @@ def _by_event(
     pool.start()
     seconds, residual = np.full(steps, np.inf), np.full(steps, float(code.n_tasks))
     arrived, messages = np.zeros(steps, dtype=np.int64), np.zeros(steps, dtype=np.int64)
+    numbers = itertools.count()
     for number in range(steps):
-        order = Order(first_step + number, (np.zeros(1),), round=number, note=note, posted=engine.now())
+
+        def numbered(more: Mapping[str, Any], step: int = first_step + number) -> Order:
+            told, generation = {**note, **more}, pool.assignment.generation
+            return Order(step, (np.zeros(1),), next(numbers), generation, note=told, posted=engine.now())
+
         try:
-            result = rounds.gather(order)
+            order, result = gathered(rounds, pool, numbered)
         except (Unreachable, EngineError):  # the rule cannot be met, or no worker is left to answer
             break
         seconds[number] = result.waited
         residual[number] = result.decoding.residual
         arrived[number], messages[number] = result.view.finished, len(result.view.arrived)
         if watch is not None:
-            times = np.full((1, code.n_messages), np.inf)
+            times, level = np.full((1, code.n_messages), np.inf), result.assignment.level
+            rows = None if level is None else np.flatnonzero(code.structure.levels == level)
             for came in result.rows:
                 if not came.censored:
-                    times[0, came.message] = came.seconds
+                    times[0, came.message if rows is None else rows[came.message]] = came.seconds
             watch(times, seconds[number : number + 1], residual[number : number + 1])
         if rule.remembers:
             rounds.learn(result.step_row(order, end=engine.now()), [*result.late_rows, *result.rows])
@@ -230,6 +241,12 @@ def _by_event(
 def _specs(code: GradientCode, worker: int) -> tuple[MessageSpec, ...]:
     groups = np.arange(code.n_messages) if code.groups is None else code.groups
     return tuple(
-        MessageSpec(message, float(code.works[message]), 1, content=int(groups[message]))
+        MessageSpec(
+            message,
+            float(code.works[message]),
+            1,
+            content=int(groups[message]),
+            prior=float(code.prior_works[message]),
+        )
         for message in code.messages_of(worker).tolist()
     )

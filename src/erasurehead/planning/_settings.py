@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from erasurehead._internal.arrays import Array
 from erasurehead.delays import Delays
 from erasurehead.errors import check_count, check_size
 from erasurehead.schemes import adaptive
@@ -30,7 +31,7 @@ def default_settings(n_workers: int, max_load: int = 10, delays: Delays | None =
         n_workers: number of workers, at least 1.
         max_load: most tasks that a worker may hold, at least 1; memory and data transfer grow with it.
         delays: if they grow with the work of a message, tasks that are computed once are tried as well, and shares by
-            speed where workers differ.
+            speed where workers differ; if some workers do not answer in some steps, nested codes.
     """
     check_size("n_workers", n_workers)
     check_count("max_load", max_load)
@@ -47,12 +48,18 @@ def default_settings(n_workers: int, max_load: int = 10, delays: Delays | None =
         texts += [f"compute_once(load={load})" for load in few]
         if speeds := _speeds(delays, n_workers):
             texts += [f"uncoded({speeds})", *(f"exact(load={load}, {speeds})" for load in few)]
+    if delays is not None and n_workers <= _CYCLIC_WORKERS and not np.isfinite(_looked_at(delays, n_workers)).all():
+        texts += [f"nested(load={load})" for load in loads if load > 1]
     return tuple(texts)
+
+
+def _looked_at(delays: Delays, n_workers: int) -> Array:
+    return delays.rows(0, _LOOKED_AT, n_workers)
 
 
 def _speeds(delays: Delays, n_workers: int) -> str:
     """Return the argument that tells a scheme how fast workers are; empty if they are alike, by the first steps."""
-    times = delays.rows(0, _LOOKED_AT, n_workers)
+    times = _looked_at(delays, n_workers)
     means = times.mean(axis=0)
     if not (np.isfinite(means).all() and means.min() > 0.0):
         return ""

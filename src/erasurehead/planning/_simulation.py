@@ -12,6 +12,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead._internal.resources import check_memory
 from erasurehead.decoding import Decoder
+from erasurehead.decoding._alternatives import Alternatives
 from erasurehead.delays import Delays
 from erasurehead.delays._ties import untied
 from erasurehead.errors import check_count, counted, invalid
@@ -201,7 +202,11 @@ def residuals_at(decoder: Decoder, times: Array, stop: Array) -> Array:
     inside = (times <= stop[:, None]) & np.isfinite(times)
     residual = np.zeros(len(times))
     open_rounds = np.arange(len(times))
-    if code.tolerance is not None:
+    if isinstance(decoder, Alternatives) and decoder.inner is None:
+        levels = zip(decoder.members, decoder.decoders, strict=True)
+        enough = [inside[:, rows].sum(axis=1) >= len(rows) - (one.code.tolerance or 0) for rows, one in levels]
+        open_rounds = np.flatnonzero(~np.any(enough, axis=0))
+    elif code.tolerance is not None:
         finished = np.count_nonzero(finish_times(np.where(inside, 0.0, np.inf), code) == 0.0, axis=1)
         # Rounds whose stragglers are within the tolerance have a residual of 0: they need not be decoded.
         open_rounds = np.flatnonzero(finished < participants(code) - code.tolerance)

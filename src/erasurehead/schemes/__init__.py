@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         erasurehead as erasurehead,
         exact as exact,
         ignore_stragglers as ignore_stragglers,
+        nested as nested,
         piag as piag,
         rennala as rennala,
         ringmaster as ringmaster,

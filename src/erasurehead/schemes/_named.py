@@ -10,9 +10,10 @@ from typing import Literal, TypeAlias
 from erasurehead import codes, decoding
 from erasurehead._internal.late_work import LateWork, rounds_kept
 from erasurehead._internal.shares import check_speeds
-from erasurehead.codes import GradientCode, _cyclic, _repetition, _several_messages, _transforms as transforms
+from erasurehead.codes import GradientCode, _cyclic, _nested, _repetition, _several_messages, _transforms as transforms
 from erasurehead.codes._transforms import resized
 from erasurehead.decoding import Decoder
+from erasurehead.decoding._alternatives import Alternatives
 from erasurehead.errors import InvalidArgument, check_count, check_size, counted, invalid
 from erasurehead.optimizers._base import Early
 from erasurehead.optimizers._order_kinds import CURVATURE, EARLY, NEWTON
@@ -78,6 +79,15 @@ class Scheme:
     def code(self) -> GradientCode:
         """Who computes what."""
         return self.decoder.code
+
+    @property
+    def levels(self) -> Sequence[Decoder]:
+        """Decoders of the levels of a nested code that are only decoded one by one; none of other codes.
+
+        Workers then report how far they have come, and are asked for their messages of the first level that decodes.
+        """
+        decoder = self.decoder
+        return decoder.decoders if isinstance(decoder, Alternatives) and decoder.inner is None else ()
 
     @property
     def rule(self) -> WaitRule:
@@ -299,6 +309,36 @@ def _once(sums: bool, scheme: Scheme) -> Scheme:
     return replace(scheme, until_newer=True, turns=True, sums=sums, reform=partial(_once_again, again, sums))
 
 
+def nested(n_workers: int, load: int | None = None, seed: int = 0) -> Scheme:
+    """Return exact training that computes as much redundantly as the stragglers of each step require, and no more.
+
+    Each worker holds `load` tasks, takes one after the other, and reports each of them in a few bytes. As soon as all
+    workers but s have finished s + 1 tasks, for some s, the coordinator names that s, and each of those workers sends
+    one message: that of a cyclic code which tolerates s stragglers. So a step ends when the best of these codes would
+    have ended it, and a round trip later: with nobody slow, after one task; with two workers that do not answer, after
+    three. It pays where the number of stragglers, in particular of dead workers, changes from step to step. (Massny,
+    Hofmeister, Egger, Bitar and Wachter-Zeh, "Nested gradient codes", arXiv:2212.08580.)
+
+    Injected delays are drawn once a step, as for one message that grows: what a worker is asked for costs none anew.
+
+    Arguments:
+        n_workers: number of workers, and of tasks.
+        load: tasks that each worker holds, and computes if need be, at most `n_workers`: one more than there may be
+            stragglers; by default 3, or `n_workers` if there are fewer workers than that.
+        seed: of the levels whose coefficients are drawn.
+    """
+    load = min(_LOAD, n_workers) if load is None else check_count("load", load, 1, n_workers)
+    return _reporting(custom(_nested.nested(n_workers, load - 1, seed=seed), wait_rules.decodable(), name="nested"))
+
+
+def _reporting(scheme: Scheme) -> Scheme:
+    again, code = scheme.reform, scheme.code
+    assert again is not None
+    assert code.structure.levels is not None
+    decoder = Alternatives(code, code.structure.levels, decoding.make_decoder, inner=None)
+    return replace(scheme, decoder=decoder, until_newer=True, reform=partial(_reporting_again, again))
+
+
 def erasurehead(
     n_workers: int, load: int, wait_for: int | float, rescale: str = "coverage", n_tasks: int | None = None
 ) -> Scheme:
@@ -502,6 +542,10 @@ def _self_setting_again(again: _Reform, n_workers: int, held: Sequence[int] | No
 
 def _once_again(again: _Reform, sums: bool, n_workers: int, held: Sequence[int] | None) -> Scheme:
     return _once(sums, again(n_workers, held))
+
+
+def _reporting_again(again: _Reform, n_workers: int, held: Sequence[int] | None) -> Scheme:
+    return _reporting(again(n_workers, held))
 
 
 def _piag_again(

@@ -25,6 +25,7 @@ _NAMED = (
     "ignore_stragglers",
     "exact",
     "compute_once",
+    "nested",
     "erasurehead",
     "piag",
     "asynchronous",
@@ -43,8 +44,8 @@ def parse_scheme(text: str, n_workers: int) -> Scheme:
 
     Arguments:
         text: `adaptive()`, `uncoded()`, `ignore_stragglers(wait_for=20)`, `exact(load=3)`,
-            `exact(load=3, code='cyclic')`, `compute_once()`, `erasurehead(load=3, wait_for=11)`, `piag()`,
-            `asynchronous()`, `ringmaster(threshold=30)`, `rennala(batch=5)`, each with the arguments of
+            `exact(load=3, code='cyclic')`, `compute_once()`, `nested(load=4)`, `erasurehead(load=3, wait_for=11)`,
+            `piag()`, `asynchronous()`, `ringmaster(threshold=30)`, `rennala(batch=5)`, each with the arguments of
             `erasurehead.schemes`; or `custom(code='...', wait='...', rescale='none')` of any code and wait rule. A bare
             name is a call without arguments.
         n_workers: number of workers.
@@ -111,7 +112,7 @@ def is_adaptive(text: str) -> bool:
 
 def gives_whole_gradients(text: str) -> bool:
     """Return whether a text stands for a scheme whose optimizer, unless it is said, is one that finds its own steps."""
-    return _name(text) in ("adaptive", "compute_once")
+    return _name(text) in ("adaptive", "compute_once", "nested")
 
 
 def _name(text: str) -> str:

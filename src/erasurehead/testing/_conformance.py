@@ -29,6 +29,7 @@ from erasurehead.testing._programs import (
     ConstantAnswer,
     Echo,
     Faulty,
+    Growing,
     Raising,
     Reader,
     Sized,
@@ -76,6 +77,20 @@ class EngineConformance(EngineSuite):
             events = arrivals(engine, 3)
             assert [event.spec.message for event in events] == [7, 6, 5]
             assert [event.read()[2] for event in events] == [7, 6, 5]
+
+    @at_some_pace
+    def test_what_a_worker_has_done_before_costs_no_delay_anew(self, pace: float) -> None:
+        grid = pace * GRID
+        delays = Timetable({(0, 0, unit): grid if unit == 0 else 300.0 for unit in range(3)})
+        with self.make(delays) as engine:
+            start(engine, [Growing(0, (0, 1, 2))])
+            for number in range(2):
+                begin = engine.now()
+                engine.submit(Order(0, order(number).points, round=number))
+                events = arrivals(engine, 3)
+                assert [event.spec.message for event in events] == [0, 1, 2]
+                assert [event.spec.prior for event in events] == [0.0, 1.0, 2.0]
+                assert all(grid <= event.time - begin < 3 * grid for event in events)
 
     @pytest.mark.parametrize("late", ["preempt", "carry", "drop(1)"])
     @at_some_pace

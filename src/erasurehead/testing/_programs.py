@@ -54,6 +54,14 @@ class Echo(Program):
         out[:] = np.resize([step, self.worker, spec.message, point[0]], len(out))
 
 
+class Growing(Echo):
+    """An `Echo` each of whose messages is of the work of the one before, and one unit more."""
+
+    @property
+    def message_specs(self) -> Sequence[MessageSpec]:
+        return [replace(spec, work=place + 1.0, prior=float(place)) for place, spec in enumerate(super().message_specs)]
+
+
 class ConstantAnswer(Echo):
     """Answers a number, which is the mean of a large array of data of its own."""
 

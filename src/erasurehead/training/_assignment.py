@@ -12,6 +12,7 @@ import numpy as np
 from erasurehead.codes import GradientCode
 from erasurehead.decoding import Decoder
 from erasurehead.decoding._layout import Layout
+from erasurehead.decoding._subcodes import members
 from erasurehead.engines import MessageSpec, Program
 from erasurehead.schemes import Scheme
 from erasurehead.training._programs import CodedProgram
@@ -36,6 +37,8 @@ class Assignment:
         by_task: whether workers are asked for a message per task now.
         turns: for each position, its messages in the order in which it takes them, as numbers from 0 on in the order of
             their rows; empty if it is that order for all.
+        level: the level of a nested code of which workers are asked for their messages, after their reports; None if
+            they are asked for all.
     """
 
     scheme: Scheme
@@ -46,6 +49,7 @@ class Assignment:
     other: Layout | None = None
     by_task: bool = False
     turns: Sequence[Sequence[int]] = ()
+    level: int | None = None
 
     @classmethod
     def first(
@@ -70,6 +74,22 @@ class Assignment:
         """Return the same assignment with its messages in another order."""
         return replace(self, turns=turns, generation=self.generation + 1)
 
+    def at_level(self, level: int) -> Assignment:
+        """Return the same assignment, of which workers are asked for their messages of one level alone."""
+        if level not in self._at_levels:
+            levels = self.code.structure.levels
+            assert levels is not None
+            rows: list[int] = members(levels)[level].tolist()
+            positions = [self.layout.positions[row] for row in rows]
+            layout = Layout(self.layout.n_coordinates, positions, self.layout.dtype)
+            number = -1 - level - self.generation * len(self.scheme.levels)  # no other assignment's
+            self._at_levels[level] = replace(self, layout=layout, level=level, generation=number)
+        return self._at_levels[level]
+
+    @cached_property
+    def _at_levels(self) -> dict[int, Assignment]:
+        return {}
+
     @property
     def places(self) -> Sequence[int]:
         """What an order's note says of the turns, `TURNS`; empty if messages are taken in the order of their rows."""
@@ -83,6 +103,8 @@ class Assignment:
     @property
     def decoder(self) -> Decoder:
         """The decoder of the messages that workers are asked for."""
+        if self.level is not None:
+            return self.scheme.levels[self.level]
         if not self.by_task:
             return self.scheme.decoder
         assert self.scheme.by_task is not None
@@ -98,7 +120,9 @@ class Assignment:
         """Each message with its worker, its row of the code, and its number among those of its worker."""
         sent: list[tuple[int, MessageSpec, int, int]] = []
         for position, (worker, program) in enumerate(zip(self.worker_ids, self.programs, strict=True)):
-            own = [*zip(program.sent(self.by_task), self.code.messages_of(position).tolist(), strict=True)]
+            specs = program.sent(self.by_task)
+            specs = specs if self.level is None else specs[self.level : self.level + 1]
+            own = [*zip(specs, self.code.messages_of(position).tolist(), strict=True)]
             in_order = [own[place] for place in self.turns[position]] if self.turns else own
             sent += [(worker, spec, row, unit) for unit, (spec, row) in enumerate(in_order)]
         return sent

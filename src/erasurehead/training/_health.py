@@ -48,7 +48,8 @@ class HealthMonitor(Resumable):
         )
         self._verifier: Verifier | None = None  # made when the first round begins
         if pool.fault_policy.verify:
-            check_comparable(pool.assignment.scheme.decoder, pool.assignment.scheme.rule)
+            scheme = pool.assignment.scheme
+            check_comparable(scheme.levels[-1] if scheme.levels else scheme.decoder, scheme.rule)
             if pool.engine.message_error >= _COARSE:
                 raise invalid(
                     "wire",

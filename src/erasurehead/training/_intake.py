@@ -9,6 +9,7 @@ from typing import final
 
 from erasurehead._internal.late_work import rounds_kept
 from erasurehead.engines import Arrived, Died, Event, Failed, Joined, Order
+from erasurehead.engines._base import REPORTS
 from erasurehead.faults._byzantine import unusable
 from erasurehead.training._callbacks import Callback, StepLog
 from erasurehead.training._health import HealthMonitor
@@ -104,6 +105,8 @@ class Intake:
             self.pool.engine.release(event)
         else:
             current.arrive(row, event)
+            if REPORTS in current.order.note:
+                self.pool.engine.release(event)
 
     def _take_late(self, event: Arrived, current: Round) -> None:
         counted = len(current.view.late)

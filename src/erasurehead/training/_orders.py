@@ -11,7 +11,7 @@ from erasurehead._internal.arrays import shortened
 from erasurehead._internal.late_work import LateWork
 from erasurehead._internal.resumable import Resumable
 from erasurehead.engines import Order
-from erasurehead.engines._base import BY_TASK, TURNS, UNTIL_NEWER
+from erasurehead.engines._base import ASKED, BY_TASK, TURNS, UNTIL_NEWER
 from erasurehead.optimizers._order_kinds import work_of
 from erasurehead.training._callbacks import StepLog
 from erasurehead.training._rows import ArrivalRow
@@ -58,7 +58,7 @@ class OrderBook(Resumable):
 
         Arguments:
             asked: what the optimizer asks for.
-            note: what it says if it is for sums of what was reported; None if it is not.
+            note: what it says besides, such as which sums it is for; None if nothing.
         """
         assignment, number = self._pool.assignment, self.round
         self.round += 1
@@ -101,7 +101,8 @@ class OrderBook(Resumable):
 
 def decided(order: Order) -> dict[str, Any]:
     """Return what a step's row says of the messages that were asked for; nothing of sums in their usual order."""
-    return {name: True for name in (BY_TASK, TURNS, NAMED) if order.note.get(name, False)}
+    marks = {name: True for name in (BY_TASK, TURNS, NAMED) if order.note.get(name, False)}
+    return {**marks, "tolerance": order.note[ASKED]["level"]} if ASKED in order.note else marks
 
 
 @final

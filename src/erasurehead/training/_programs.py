@@ -13,8 +13,9 @@ import hashlib
 import math
 import pickle
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
@@ -24,7 +25,7 @@ from erasurehead._internal.arrays import Array, IntArray, product
 from erasurehead._internal.partition import split_samples
 from erasurehead.decoding._layout import Layout
 from erasurehead.engines import MessageSpec, Order, Program
-from erasurehead.engines._base import BY_TASK, TURNS
+from erasurehead.engines._base import ASKED, BY_TASK, REPORTS, TURNS
 from erasurehead.optimizers._order_kinds import (
     NEWTON,
     OWN_MODEL,
@@ -65,6 +66,22 @@ class MessageRecipe:
             out += vector
         else:
             out += np.where(self.places[piece] >= 0, vector[self.places[piece]], 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """The vectors of single tasks that were computed for an order.
+
+    Attributes:
+        key, points: what it asks for, and where.
+        spec: a message that answers it.
+        tasks: the vectors, by the place of the task in its shard.
+    """
+
+    key: tuple[Any, ...]
+    points: Sequence[Array]
+    spec: MessageSpec
+    tasks: dict[int, Array] = field(default_factory=dict[int, Array])
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,16 +173,56 @@ class CodedProgram(Program):
         n_pieces = len(self.sums[0].coefficients) if self.sums else 1
         if turns:
             specs = sorted(specs, key=lambda one: turns[one.message])
-        return [as_asked(one, order, n_pieces) for one in specs[len(done) :]]
+        sent = [as_asked(one, order, n_pieces) for one in specs]
+        if REPORTS in order.note:
+            sent = [replace(one, length=1, vectors=1, content=None) for one in sent]
+        elif asked := order.note.get(ASKED):
+            prior, times = dict(asked["prior"]), work_of(order)
+            sent = [replace(one, prior=times * prior[one.message]) for one in sent if one.message in prior]
+        return sent[len(done) :]
+
+    @cached_property
+    def _reported(self) -> list[_Kept]:
+        """What was computed for the newest order for reports, if any was."""
+        return []
+
+    def _kept_for(self, order: Order, local: Sequence[Sequence[Array]]) -> _Kept | None:
+        """Return where the vectors of single tasks are kept of which several messages are made; None for none such."""
+        if not any(spec.prior for spec in self._specs[False]):
+            return None
+        key, arrays = (order.step, order.kind, order.coefficients, repr(block_of(order))), [*chain(*local)]
+        for kept in self._reported:
+            if kept.key == key and all(map(np.array_equal, kept.points, arrays)):
+                return kept
+        kept = _Kept(key, arrays, as_asked(self._specs[False][-1], order, 1))
+        if REPORTS in order.note:
+            self._reported[:] = [kept]
+        return kept
 
     def take(self, order: Order) -> Any:
         local = [[shard.take(point) for shard in self.shards] for point in order.points]
         newton = (order.note["damping"], order.note["iterations"]) if order.kind == NEWTON else None
         factors, own = order.coefficients or (1.0,) * len(models_of(order)), order.note.get(OWN_MODEL)
-        return local, factors, order.step, newton, block_of(order), own
+        kept, reports = self._kept_for(order, local), REPORTS in order.note
+        return (local, factors, order.step, newton, block_of(order), own), kept, reports
 
     def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
-        recipe = self._recipes[spec.message]
+        recipe, (taken, kept, reports) = self._recipes[spec.message], taken
+        if kept is None or taken[3] is not None:
+            self._combine(recipe, spec, taken, out)
+            return
+        out[:] = 0.0
+        for task in np.flatnonzero(recipe.coefficients[0]).tolist():
+            if task not in kept.tasks:
+                alone = np.zeros_like(recipe.coefficients)
+                alone[0, task] = 1.0
+                vector = kept.tasks[task] = np.empty(kept.spec.length, dtype=out.dtype)
+                self._combine(replace(recipe, coefficients=alone), kept.spec, taken, vector)
+            if not reports:
+                out += recipe.coefficients[0, task] * kept.tasks[task]
+
+    def _combine(self, recipe: MessageRecipe, spec: MessageSpec, taken: Any, out: Array) -> None:
+        """Write the vector that a recipe stands for, computed from the samples."""
         shard = self.shards[recipe.shard]
         local, factors, step, newton, block, own = taken
         models = [parts[recipe.shard] for parts in local]
@@ -250,11 +307,11 @@ def as_asked(spec: MessageSpec, order: Order, n_pieces: int) -> MessageSpec:
     """
     if order.kind == NEWTON:
         return replace(spec, work=work_of(order) * spec.work)
-    work, block = spec.work * work_of(order), block_of(order)
+    work, prior, block = spec.work * work_of(order), spec.prior * work_of(order), block_of(order)
     if not (block or OWN_MODEL in order.note):
         return with_curvature(spec) if asks_curvature(order) else spec
     n_vectors, numbers = vectors_of(order), -(-int(block.get("numbers", 0)) // n_pieces)
-    return replace(spec, length=n_vectors * spec.length + numbers, work=work, vectors=n_vectors)
+    return replace(spec, length=n_vectors * spec.length + numbers, work=work, prior=prior, vectors=n_vectors)
 
 
 @lru_cache(maxsize=16)
@@ -267,7 +324,7 @@ def block_layout(code: GradientCode, numbers: int) -> Layout:
 @lru_cache(maxsize=10_000)
 def with_curvature(spec: MessageSpec) -> MessageSpec:
     """Return a message with a curvature beside the gradient: twice as long, and twice the work."""
-    return replace(spec, length=2 * spec.length, work=2.0 * spec.work, vectors=2)
+    return replace(spec, length=2 * spec.length, work=2.0 * spec.work, prior=2.0 * spec.prior, vectors=2)
 
 
 Shards: TypeAlias = dict[tuple[int, ...], Shard]
@@ -324,7 +381,8 @@ def build_programs(
             length = n_coordinates if (place := positions[message]) is None else place.shape[-1]
             # Equal rows give equal vectors only if they come from the same shard, and so have the same support.
             content = _content(code, tasks, coefficients)
-            spec = MessageSpec(message, float(code.works[message]), length, problem.dtype, content)
+            work, prior = float(code.works[message]), float(code.prior_works[message])
+            spec = MessageSpec(message, work, length, problem.dtype, content, prior=prior)
             recipes.append(MessageRecipe(spec, task_sets.index(tasks), coefficients, within))
         own_shards, n_inputs = tuple(shards[tasks] for tasks in task_sets), max_points * problem.n_parameters
         fixed = n_inputs, curvature, -(-most_numbers // code.n_pieces), (__name__, *problem.preload)

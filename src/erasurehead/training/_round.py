@@ -78,13 +78,27 @@ class RoundRunner(Resumable):
         """Break off whatever round is under way then, by the engine's clock; inf for never."""
         self._time_is_up = seconds
 
-    def gather(self, order: Order, tried: bool = False, naming: Naming | None = None) -> RoundResult:
+    def hear(self, order: Order) -> Round:
+        """Run a round of reports to its end, and return it.
+
+        Raises:
+            PoolShrunk, Unreachable: as for `gather`.
+        """
+        current = self._begin(order)
+        self._wait(current, self._waiting(current))
+        self.log.break_off(current)
+        return current
+
+    def gather(
+        self, order: Order, tried: bool = False, naming: Naming | None = None, heard: Round | None = None
+    ) -> RoundResult:
         """Run one round to its end.
 
         Arguments:
             order: the order to submit.
             tried: whether the point is only tried: if vectors are not finite there, the result says so.
             naming: who is to send which sum, if the order is for sums.
+            heard: the round whose reports it follows, in the same step, which began with it; None if there is none.
 
         Raises:
             HolderLost: if a sum will not come, and others can stand in; call `gather` again then, with a new round.
@@ -95,7 +109,7 @@ class RoundRunner(Resumable):
                 few are that the rule cannot be met.
         """
         begin = time.perf_counter()
-        current = self._begin(order, naming)
+        current = self._begin(order, naming, heard)
         outcome = self._until_decoded(current, tried)
         result = self._end(current, outcome)
         self._seconds += time.perf_counter() - begin
@@ -111,7 +125,7 @@ class RoundRunner(Resumable):
         if self._reported is not None:
             self.log.break_off(self._reported)
 
-    def _begin(self, order: Order, naming: Naming | None) -> Round:
+    def _begin(self, order: Order, naming: Naming | None = None, heard: Round | None = None) -> Round:
         """Submit an order to all workers that can answer it."""
         assignment, able = self._pool.assignment, self._pool.able()
         if naming is not None:
@@ -128,6 +142,8 @@ class RoundRunner(Resumable):
         begin = self._pool.engine.stamp("begin", order.round)
         rule, named = assignment.scheme.rules[order.kind], naming is not None
         current = Round(order, assignment, rule, begin, ages, view, named=named)
+        if heard is not None:
+            current.begin = heard.begin
         if naming is not None and self._reported is not None:
             self.log.break_off(self._reported, begin, () if self._reported.named else naming.reported)
             current.leave_out()
@@ -144,13 +160,10 @@ class RoundRunner(Resumable):
 
     def _until_decoded(self, current: Round, tried: bool) -> _Outcome:
         """Wait and decode until nothing is wrong: each message that is refused may make it necessary to wait on."""
-        waiting = Waiting(current, self._pool, self._monitor, self._intake, self._unmet, self.log)
+        waiting = self._waiting(current)
         while True:
             try:
-                waiting.wait(self._time_is_up)
-            except PoolShrunk:
-                self.log.break_off(current)
-                raise
+                self._wait(current, waiting)
             except Diverged:
                 if not tried:
                     raise
@@ -164,6 +177,16 @@ class RoundRunner(Resumable):
             outcome = self._decoded(current, tried)
             if outcome is not None:
                 return outcome
+
+    def _waiting(self, current: Round) -> Waiting:
+        return Waiting(current, self._pool, self._monitor, self._intake, self._unmet, self.log)
+
+    def _wait(self, current: Round, waiting: Waiting) -> None:
+        try:
+            waiting.wait(self._time_is_up)
+        except PoolShrunk:
+            self.log.break_off(current)
+            raise
 
     def _decoded(self, current: Round, tried: bool) -> _Outcome | None:
         """Return what has arrived gives; None if some of it cannot be used, and is refused."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from erasurehead._internal.arrays import Array, Tree, squared_norm
@@ -26,6 +27,7 @@ from erasurehead.problems import Problem
 from erasurehead.schemes import Scheme
 from erasurehead.training._assignment import Assignment
 from erasurehead.training._callbacks import Callback
+from erasurehead.training._dialogue import gathered
 from erasurehead.training._orders import OrderBook, decided
 from erasurehead.training._programs import CodedProgram, Shards, build_programs, with_tasks
 from erasurehead.training._round import RoundRunner
@@ -122,6 +124,8 @@ class WorkerOracle(Oracle[WorkersAnswered, StepRow]):
 
     def _gather(self, asked: Order, tried: bool) -> tuple[Order, RoundResult]:
         """Run a round, or one for reports and then one for sums; return the order of the last one, and what came."""
+        if self._pool.assignment.scheme.levels:
+            return gathered(self.rounds, self._pool, partial(self.orders.next, asked), tried)
         order = self.orders.next(asked)
         result = self.rounds.gather(order, tried)
         if REPORT not in order.note or result.overflowed:

@@ -50,6 +50,10 @@ class PoolShrunk(ErasureHeadError):
     """The wait rule cannot be met with the workers that are left, but may be once the code is resized over them."""
 
 
+class LevelLost(PoolShrunk):
+    """More workers were lost than the level tolerates for whose messages they were asked; a higher one may be met."""
+
+
 class WaitsFor(Enum):
     """What ends the waiting of a round."""
 
@@ -80,9 +84,13 @@ class UnmetRules:
         Raises:
             Diverged: if the vectors that came say that the model has.
             HolderLost: if sums are waited for, of which others can send what is missing.
+            LevelLost: if it is that of a level, and there is a higher one.
             PoolShrunk: if the rule may be met once the code is resized for the workers that are left.
             Unreachable: if no task can be had any more, or the fault policy wants none to be left out.
         """
+        level = current.assignment.level
+        if level is not None and level + 1 < len(current.assignment.scheme.levels):
+            raise LevelLost(current.why_never(self.pool.dead))
         reasons = [*current.refused.values()]
         if reasons and not current.view.arrived and {*reasons} == {NOT_FINITE}:  # no worker's fault
             what = "only message is" if len(reasons) == 1 else f"{len(reasons)} messages are all"

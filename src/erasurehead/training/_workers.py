@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeAlias, cast, final
 
@@ -277,6 +278,15 @@ class WorkerPool(Resumable):
         """Ask workers for their messages in another order from the next round on: see `Assignment.turns`."""
         if list(turns) != list(self.assignment.turns):
             self.assignment = self.assignment.in_turns(turns)
+
+    @contextmanager
+    def asking(self, level: int) -> Generator[None]:
+        """Ask workers, for as long as the context is open, for their messages of one level of a nested code alone."""
+        whole, self.assignment = self.assignment, self.assignment.at_level(level)
+        try:
+            yield
+        finally:
+            self.assignment = whole
 
     # --- resizing the code -----------------------------------------------------------------------------------------
 

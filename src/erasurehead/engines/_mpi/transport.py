@@ -189,7 +189,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return {_BYTES: base64.b64encode(value).decode()}
     if isinstance(value, MessageSpec):
-        return {_PART: [value.message, value.work, value.length, value.dtype, value.content, value.vectors]}
+        return {
+            _PART: [value.message, value.work, value.length, value.dtype, value.content, value.vectors, value.prior]
+        }
     if isinstance(value, np.generic):
         return cast("Any", value).item()
     raise TypeError(f"{type(value).__name__} cannot be part of a head")

@@ -12,6 +12,7 @@ from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead.codes import GradientCode
 from erasurehead.codes._exactness import EXACT
 from erasurehead.decoding import Decoder
+from erasurehead.decoding._alternatives import Alternatives
 from erasurehead.errors import invalid, real
 from erasurehead.schemes.wait_rules._base import RuleUnreachable, Verdict, WrittenRule
 from erasurehead.schemes.wait_rules._group_arrival_times import replica_groups
@@ -47,6 +48,9 @@ class Decodable(WrittenRule):
         return _verdict(view, met, EXACT * view.code.n_tasks)
 
     def stop_times(self, times: Array, decoder: Decoder) -> Array:
+        if isinstance(decoder, Alternatives) and decoder.inner is None:
+            pairs = zip(decoder.members, decoder.decoders, strict=True)
+            return np.min([self.stop_times(times[:, members], alone) for members, alone in pairs], axis=0)
         return _stop_times(times, decoder, EXACT * decoder.code.n_tasks)
 
     def check(self, decoder: Decoder) -> None:
