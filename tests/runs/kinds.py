@@ -172,6 +172,8 @@ KINDS: Mapping[str, Kind] = {
     "once, carried": Kind(lambda: schemes.compute_once(6, load=2, pieces=2), "carry"),
     "sums": Kind(lambda: schemes.compute_once(6, 3, pieces=2, sums=True), policy=FaultPolicy(on_death="spread")),
     "sums, carried": Kind(lambda: schemes.compute_once(6, 2, pieces=2, sums=True), "carry"),
+    "ringleader": Kind(lambda: schemes.ringleader(6, 12), "carry", policy=FaultPolicy(on_death="replace")),
+    "rescaled": Kind(lambda: schemes.asynchronous(6, 12, rescaled=True), "carry"),
     "nested": Kind(lambda: schemes.nested(6), policy=FaultPolicy(on_death="spread")),
     "nested, carried": Kind(lambda: schemes.nested(6, load=4), "carry"),
     "replay": Kind(lambda: schemes.asynchronous(6, 12), policy=FaultPolicy(on_death="spread")),

@@ -125,6 +125,7 @@ SCHEMES = {
     "once": lambda: schemes.compute_once(6, load=2, pieces=2),
     "sums": lambda: schemes.compute_once(6, load=2, pieces=2, sums=True),
     "nested": lambda: schemes.nested(6, load=3),
+    "ringleader": lambda: schemes.ringleader(6, 12),
     "aged": lambda: replace(schemes.custom(codes.uncoded(6, 12), "arrivals(2) & aged(3)"), late="carry"),
 }
 

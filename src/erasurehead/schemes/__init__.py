@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         nested as nested,
         piag as piag,
         rennala as rennala,
+        ringleader as ringleader,
         ringmaster as ringmaster,
         uncoded as uncoded,
     )

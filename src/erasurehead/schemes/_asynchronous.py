@@ -14,6 +14,7 @@ from erasurehead.decoding._layout import Layout
 from erasurehead.engines import Order
 from erasurehead.errors import check_count
 from erasurehead.schemes._aggregation import Aggregation, LateMessage, arrived_vectors
+from erasurehead.schemes._recorded import RecordedArrival, RecordedStep
 from erasurehead.schemes._shortened_steps import ShortenedSteps
 
 GREATEST_AGE = 1_000
@@ -37,20 +38,32 @@ class Asynchronous(Aggregation):
     old to be used, the newest one. Without `after_own_step` it does not wait for the coordinator, but goes on at once
     from the newest model, which its message has not moved yet.
 
+    With `rescale`, steps are the shorter, the faster their worker is: in proportion to the mean time of its answers so
+    far, and whole ones for the slowest. Each worker then moves the model equally much in the long run, and the method
+    converges to the optimum also where tasks differ (rescaled ASGD, arXiv:2605.13434, which knows these times).
+
     The recorded loss is the mean of what the messages say, at the models where they were computed.
 
     Arguments:
         adapt: whether old messages are given shorter steps.
         greatest_age: the greatest age of a message, in steps, at least 0; older ones are dropped.
         after_own_step: whether a worker that has answered waits for the step that its message makes.
+        rescale: whether faster workers are given shorter steps.
     """
 
     wants_late = True
 
-    checkpointed = ("_steps",)
+    checkpointed = ("_steps", "_took")
 
-    def __init__(self, adapt: bool = True, greatest_age: int = GREATEST_AGE, after_own_step: bool = True) -> None:
-        self.adapt, self.after_own_step = adapt, after_own_step
+    def __init__(
+        self,
+        adapt: bool = True,
+        greatest_age: int = GREATEST_AGE,
+        after_own_step: bool = True,
+        rescale: bool = False,
+    ) -> None:
+        self.adapt, self.after_own_step, self._rescale = adapt, after_own_step, rescale
+        self._took: dict[int, tuple[int, float]] = {}  # by message: how often it came, and the mean seconds it took
         self.greatest_age = check_count("greatest_age", greatest_age, at_least=0)
         self._late: list[LateMessage] = []
         self._steps = ShortenedSteps(self.greatest_age)
@@ -58,10 +71,11 @@ class Asynchronous(Aggregation):
 
     def __repr__(self) -> str:
         more = "" if self.after_own_step else ", after_own_step=False"
+        more += ", rescale=True" if self._rescale else ""
         return f"Asynchronous(adapt={self.adapt}, greatest_age={self.greatest_age}{more})"
 
     def begin(self) -> Asynchronous:
-        return Asynchronous(self.adapt, int(self.greatest_age), self.after_own_step)
+        return Asynchronous(self.adapt, int(self.greatest_age), self.after_own_step, self._rescale)
 
     @property
     def share(self) -> float:
@@ -78,7 +92,7 @@ class Asynchronous(Aggregation):
         taken = [(one.message, one.age, one.vector) for one in late]
         taken += [(message, 0, here[message]) for message in sorted(here)]
         taken = [one for one in taken if code.totals[one[0]].all()]
-        shares = [self._steps.fraction(age, order.step) if self.adapt else 1.0 for _, age, _ in taken]
+        shares = [self._steps.fraction(age, order.step) if self.adapt else self._pace(row) for row, age, _ in taken]
         total = math.fsum(shares)
         self._share = total / len(taken) if taken else 1.0
         self._steps.take(order.step, self._share if taken else 0.0)
@@ -89,3 +103,15 @@ class Asynchronous(Aggregation):
         weights = parts * code.n_tasks / code.totals[messages].T
         mean = Decoding(code, messages, weights, residual=0.0)
         return layout.decode(mean, [vector for _, _, vector in taken])
+
+    def _pace(self, message: int) -> float:
+        """Return how long a message takes, as a share of the longest that one does; 1 while it is not known."""
+        longest = max((seconds for _, seconds in self._took.values()), default=0.0)
+        return self._took[message][1] / longest if message in self._took and longest > 0.0 else 1.0
+
+    def learn(self, step: RecordedStep, arrivals: Sequence[RecordedArrival]) -> None:
+        for row in arrivals if self._rescale else ():
+            if row.taken is not None:
+                count, mean = self._took.get(row.message, (0, 0.0))
+                seconds = row.seconds - (row.started or 0.0)
+                self._took[row.message] = count + 1, mean + (seconds - mean) / (count + 1)

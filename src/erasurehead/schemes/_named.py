@@ -21,6 +21,7 @@ from erasurehead.schemes import wait_rules
 from erasurehead.schemes._aggregation import Aggregation, ByExpectation, Plain, rescaling
 from erasurehead.schemes._asynchronous import GREATEST_AGE, Asynchronous
 from erasurehead.schemes._incremental import IncrementalAggregated
+from erasurehead.schemes._ringleader import Ringleader, Table
 from erasurehead.schemes.wait_rules import _early, _few, _lateness, _worker_counts
 from erasurehead.schemes.wait_rules._base import WaitRule, carry_over, scaled_count
 
@@ -211,7 +212,8 @@ def ignore_stragglers(n_workers: int, wait_for: int, rescale: str = "coverage") 
     """Return uncoded training that waits for the first `wait_for` workers and scales up what they sent.
 
     The baseline of Tandon et al. (2017), who divide by the samples seen; also known as backup workers (Chen et al.,
-    2016).
+    2016), and as m-synchronous SGD, which is optimal in time up to logarithms where workers' times are random and their
+    data alike (arXiv:2602.03802).
 
     Arguments:
         n_workers: number of workers.
@@ -367,6 +369,7 @@ def asynchronous(
     adaptive: bool = True,
     greatest_age: int = GREATEST_AGE,
     after_own_step: bool = True,
+    rescaled: bool = False,
 ) -> Scheme:
     """Return asynchronous training: the model moves at every message, whatever model its gradient was computed at.
 
@@ -381,9 +384,11 @@ def asynchronous(
         greatest_age: the greatest age of a message, in steps; older ones are dropped.
         after_own_step: whether a worker that has answered goes on from the model that its message has moved, as
             published; else it goes on at once, from the newest model there is when it is done.
+        rescaled: whether steps are shorter for faster workers, in place of `adaptive`: rescaled ASGD, which converges
+            to the optimum also where tasks differ. The step size is that of the slowest worker.
     """
     code = codes.uncoded(n_workers, n_tasks)
-    aggregation = Asynchronous(adaptive, greatest_age, after_own_step)
+    aggregation = Asynchronous(adaptive and not rescaled, greatest_age, after_own_step, rescaled)
     scheme = custom(code, _lateness.Arrivals(1), aggregation, "asynchronous")
     return replace(scheme, late="carry")
 
@@ -486,6 +491,24 @@ def ringmaster(n_workers: int, threshold: int, n_tasks: int | None = None, after
     code = codes.uncoded(n_workers, n_tasks)
     aggregation = Asynchronous(adapt=False, greatest_age=threshold - 1, after_own_step=after_own_step)
     return replace(custom(code, _lateness.Arrivals(1), aggregation, "ringmaster"), late="carry")
+
+
+def ringleader(n_workers: int, n_tasks: int | None = None) -> Scheme:
+    """Return Ringleader ASGD: asynchronous training on unequal data, that moves along gradients of all workers.
+
+    A table is filled until every worker has sent a gradient. The model then moves along the sum of the table, and once
+    more whenever a worker sends its first gradient since, which enters the table; other gradients are for the next
+    table. No gradient is more than 2n - 2 steps old with n workers, and in time the method is optimal among
+    asynchronous ones, whatever the workers' speeds and data (Maranjyan and Richtarik, arXiv:2509.22860; with gradients
+    of all of a worker's samples, those that it would compute once more at the same model are left out). The scheme
+    cannot be resized: dead workers must be replaced.
+
+    Arguments:
+        n_workers: number of workers.
+        n_tasks: number of tasks, at least n_workers; by default one per worker.
+    """
+    scheme = custom(codes.uncoded(n_workers, n_tasks), Table(), Ringleader(), "ringleader")
+    return replace(scheme, late="carry", reform=None)
 
 
 def rennala(n_workers: int, batch: int, messages: int = 1) -> Scheme:

@@ -30,6 +30,7 @@ _NAMED = (
     "piag",
     "asynchronous",
     "ringmaster",
+    "ringleader",
     "rennala",
 )
 """The schemes that a text may name, as `erasurehead.schemes` has them."""
@@ -45,9 +46,9 @@ def parse_scheme(text: str, n_workers: int) -> Scheme:
     Arguments:
         text: `adaptive()`, `uncoded()`, `ignore_stragglers(wait_for=20)`, `exact(load=3)`,
             `exact(load=3, code='cyclic')`, `compute_once()`, `nested(load=4)`, `erasurehead(load=3, wait_for=11)`,
-            `piag()`, `asynchronous()`, `ringmaster(threshold=30)`, `rennala(batch=5)`, each with the arguments of
-            `erasurehead.schemes`; or `custom(code='...', wait='...', rescale='none')` of any code and wait rule. A bare
-            name is a call without arguments.
+            `piag()`, `asynchronous()`, `ringmaster(threshold=30)`, `ringleader()`, `rennala(batch=5)`, each with the
+            arguments of `erasurehead.schemes`; or `custom(code='...', wait='...', rescale='none')` of any code and wait
+            rule. A bare name is a call without arguments.
         n_workers: number of workers.
 
     Raises:
@@ -130,7 +131,7 @@ def takes_old_gradients(text: str) -> bool:
     >>> takes_old_gradients("piag(load=2)"), takes_old_gradients("uncoded()")
     (True, False)
     """
-    return _name(text) in ("asynchronous", "piag", "ringmaster")
+    return _name(text) in ("asynchronous", "piag", "ringmaster", "ringleader")
 
 
 def parse_rate(rate: float | str) -> Schedule:

@@ -274,9 +274,9 @@ class OptimizerSection(Section):
     name: Literal["quasi_newton", "nesterov", "gradient_descent", "heavy_ball"] | None = key(
         None,
         "quasi_newton (the default with the schemes adaptive, compute_once and nested: it chooses its step sizes "
-        "itself), gradient_descent (the default with asynchronous, ringmaster and piag, as momentum adds up the error "
-        "of old gradients), nesterov (the default with other schemes: accelerated gradient descent as the published "
-        "experiments have it) or heavy_ball.",
+        "itself), gradient_descent (the default with asynchronous, ringmaster, ringleader and piag, as momentum adds "
+        "up the error of old gradients), nesterov (the default with other schemes: accelerated gradient descent as the "
+        "published experiments have it) or heavy_ball.",
         option="--optimizer",
         metavar="NAME",
     )
