@@ -298,6 +298,31 @@ def test_runs_go_on_to_the_bit(late: Any) -> None:
         np.testing.assert_array_equal(again.x, whole.x)
 
 
+def test_a_run_that_goes_on_does_not_choose_anew_what_was_chosen() -> None:
+    def engine() -> VirtualEngine:
+        return VirtualEngine(Exponential(0.5, seed=1, scale_with_load=True), seconds_per_task=1e-3)
+
+    kept, scheme = States(), schemes.adaptive(30)
+    whole = fit(collinear("logistic"), engine(), 150, scheme=scheme, callbacks=[kept], evaluate_every=0)
+    columns = [row.decision.get("columns", 0) for row in whole.steps]
+    begins = next(step for step, count in enumerate(columns) if count)
+    for step in (begins, begins + 1, begins + 2, begins + 7, begins + 20):
+        resume = Resumption(kept.states[step], whole.steps[:step], whole.arrivals)
+        again = fit(collinear("logistic"), engine(), 150, scheme=scheme, resume=resume, evaluate_every=0)
+        np.testing.assert_array_equal(again.x, whole.x)
+
+
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+def test_where_work_takes_time_a_block_is_asked_for_once_as_much_was_spent(late: Any) -> None:
+    engine = VirtualEngine(Exponential(0.5, seed=1, scale_with_load=True), late, seconds_per_task=1e-3)
+    run = fit(collinear("logistic"), engine, scheme=schemes.adaptive(30), evaluate_every=0)
+    early = [row for row in run.steps if row.kind == "early"]
+    columns = [row.decision.get("columns", 0) for row in early]
+    assert not any(columns[:20])
+    assert any(columns)
+    assert run.ended == "converged"
+
+
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 def test_runs_are_replayed_to_the_bit(tmp_path: Path, late: Any) -> None:
     engine, scheme = VirtualEngine(Exponential(0.5, seed=1), late, seconds_per_task=1e-5), schemes.adaptive(30)

@@ -30,6 +30,7 @@ _FAST = 0.25  # of what the level fell in the time before: where it falls by les
 _MOST = 15  # times as many arrivals as there are parts, after which whole gradients are asked for if some are missing
 _DROPPED, _CARRIED = 0.1, 1 / 3  # of the parts, that a step waits for, if late work is dropped or carried on
 _BLOCK_GROWS = 1.5  # times the data that the block in use is of: one of more data is worth computing its inverse
+_EARNED = 4.0  # times as many arrivals as a block is gradients' work, after which it is asked for whatever it costs
 _PROMPT, _NEVER = 2.0, 8.0  # times as long as one in ten, that nine in ten take, and that none does, if nobody is late
 _LITTLE = 0.5  # of the time in which the first answers came, that more work may take
 _OWN, _SHARE = 3, 0.3  # models of parts' own, and of all parts at most, after which no more are asked for
@@ -95,8 +96,10 @@ class FewArrivals(Resumable):
 
     Orders also ask for each part's block of second derivatives (`CurvatureBlock`): the first one after curvatures are
     known, if that is little work in the same sense, to find out whether longer messages take longer, and further ones
-    if they do not. B begins with it before anything else is known, and then as long as it gains; while it does,
-    `"slow"` is no reason.
+    if they do not. Where they do, one order asks for it after four times as many arrivals as it is gradients' work, and
+    further ones after as many again, as long as it gains: what a single part says is of use where parts are alike, and
+    not asking cost up to three times the time where delays grow with the work. B begins with it before anything else is
+    known, and then as long as it gains; while it does, `"slow"` is no reason.
 
     A step waits for a tenth of the parts. Under `carried`, workers are busy and an order is answered slowly, but some
     order is answered all the time: a step waits for a third of the parts, of whichever order it is.
@@ -124,6 +127,7 @@ class FewArrivals(Resumable):
         "_refused",
         "_in_block",
         "_probed",
+        "_asked",
         "_known",
         "_start",
         "_points",
@@ -167,6 +171,7 @@ class FewArrivals(Resumable):
         self._points: dict[int, Array] = {}  # the models that may still be answered, by step
         self._heard = 0  # parts that have spoken
         self._rounds = 0
+        self._asked = 0  # `_heard` when the block was asked for last
         self._probed = False  # whether the block has been asked for once, which finds out what work takes
         self._in_block = 0.0  # the share of the data that the block in use is of
         self._scaled = 0  # how many parts were known when the diagonals were computed
@@ -401,10 +406,11 @@ class FewArrivals(Resumable):
             block.choose(known.curvature / known.curved, known.entries / known.curved)
         grown = min(_BLOCK_GROWS * self._in_block, 1.0 - 1e-9)
         if known.block is not None and known.block_share >= grown and self._in_block < 1.0 - 1e-9:
+            first = not self._in_block
             self._in_block = known.block_share
             bound = known.curvature / known.curved
             block.take(known.block / known.block_share, bound, self._penalty_curvature)
-            self._memory.join()
+            self._memory.join(leads=first)
             self._spread = [(bent, *spreads(one, other, self._memory.metrics)) for bent, one, other in self._pairs]
         if self._rounds == 1:
             self._cheap = _LITTLE * answer.waited / max(answer.pace, TINY)
@@ -412,7 +418,11 @@ class FewArrivals(Resumable):
         if self._n_own >= min(_OWN, max(1, round(_SHARE * self.n_parts))):
             self._own = {}
         pays = answer.work_odds < SURE or not self._probed
-        block.asked = self.block_is_cheap and known.block_share < 1.0 - 1e-9 and pays
+        serves = known.block is None or self._memory.n_columns > 0
+        earned = block.chosen and serves and self._heard - self._asked >= _EARNED * block.work
+        block.asked = known.block_share < 1.0 - 1e-9 and (earned or (self.block_is_cheap and pays))
+        if block.asked:
+            self._asked = self._heard
         self._probed = self._probed or block.asked
 
     def _ask_own(self) -> None:

@@ -104,20 +104,42 @@ class LBFGSMemory(Resumable):
             penalty: curvature of the penalty along each parameter, shape (n_parameters,).
         """
         self.bound = bound
-        self.diagonals = [] if bound is None else scalings(*bound, penalty)
+        self._measure(penalty)
         self.join()
 
-    def join(self) -> None:
-        """Compute the metrics to choose from: diagonals, and, if there is a block, diagonals beside it."""
+    def rebuild(self, penalty: Array) -> None:
+        """Compute what is not in its state, and choose nothing anew.
+
+        Arguments:
+            penalty: as for `scale`.
+        """
+        self.block.factorize(penalty)
+        self._measure(penalty)
+        self._join()
+
+    def _measure(self, penalty: Array) -> None:
+        self.diagonals = [] if self.bound is None else scalings(*self.bound, penalty)
+
+    def join(self, leads: bool = False) -> None:
+        """Compute the metrics to choose from: diagonals, and, if there is a block, diagonals beside it.
+
+        Arguments:
+            leads: whether a block is chosen whatever the last pair says of it, which is of a step that others led to.
+        """
+        self._join()
+        if self.block.known and leads and self._serves:
+            self.chosen = len(self.metrics) - 1
+        elif self.block.known and self._steps:
+            lengths, turns = spreads(self._steps[-1], self._changes[-1], self.metrics)
+            if min(*lengths, *turns) > 0.0:  # else too small to be told from 0
+                self._prefer(lengths, turns)
+
+    def _join(self) -> None:
         pairs = list(zip(self.diagonals, POWERS, strict=True)) if self.diagonals else []
         self.metrics = [InitialMatrix(*pair) for pair in pairs]
         if self.block.known:
             least = self.block.least
             self.metrics += [InitialMatrix(one, power, least ** (1.0 - power), self.block) for one, power in pairs[1:]]
-            if self._steps:
-                lengths, turns = spreads(self._steps[-1], self._changes[-1], self.metrics)
-                if min(*lengths, *turns) > 0.0:  # else too small to be told from 0
-                    self._prefer(lengths, turns)
 
     def _prefer(self, lengths: Sequence[float], turns: Sequence[float]) -> None:
         """Choose the metric in which a step and the change of the gradient along it are most nearly parallel.

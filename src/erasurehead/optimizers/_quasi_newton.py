@@ -519,5 +519,4 @@ class QuasiNewton(Optimizer):
         if state["few"] is not None:
             self._few = self._few_arrivals()
         super().restore(state if self._newton is not None else {**state, "newton": None})
-        self._memory.block.factorize(self._penalty_curvature)
-        self._memory.scale(self._memory.bound, self._penalty_curvature)
+        self._memory.rebuild(self._penalty_curvature)
