@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings, strategies as st
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression as Peer, Ridge
 
@@ -18,6 +19,8 @@ from erasurehead.problems import LeastSquares, LogisticRegression, SoftmaxRegres
 from erasurehead.training import Callback, Run, StepRow, train
 from erasurehead.training._evaluation import lowest
 from erasurehead.training._result import Evaluation, FinalModel
+
+from ..arrays import Array
 
 BUNCH = load_breast_cancer()
 X = np.c_[(BUNCH.data - BUNCH.data.mean(axis=0)) / BUNCH.data.std(axis=0), np.ones(len(BUNCH.data))]
@@ -286,3 +289,41 @@ def test_columns_that_say_nearly_the_same_are_not_taken_for_a_minimum(apart: flo
     assert run.final is not None
     assert run.final.collinear == (problem.objective(run.x) > 1.0001 * least)
     assert (run.final.unseen_gain is None) == (apart >= 1e-4)
+
+
+def powers(degree: int, far: float) -> np.ndarray:
+    return np.vander(np.linspace(far - 1.0, far + 1.0, 80), degree, increasing=True)
+
+
+def hilbert(n_samples: int, n_columns: int) -> np.ndarray:
+    return 1.0 / (1.0 + np.add.outer(np.arange(float(n_samples)), np.arange(float(n_columns))))
+
+
+def nearly_equal(n_columns: int, apart: float) -> np.ndarray:
+    rng = np.random.default_rng(n_columns)
+    return np.cumsum(np.c_[rng.standard_normal((80, 1)), apart * rng.standard_normal((80, n_columns - 1))], axis=1)
+
+
+@given(
+    samples=st.one_of(
+        st.builds(powers, st.integers(2, 16), st.sampled_from([0.0, 1.0, 30.0])),
+        st.builds(hilbert, st.sampled_from([20, 40, 200]), st.integers(2, 20)),
+        st.builds(nearly_equal, st.integers(2, 9), st.sampled_from([0.0, 1e-4, 1e-6, 1e-8, 1e-9])),
+    ),
+    scale=st.sampled_from([1.0, 1e-8, 1e8]),
+    seed=st.integers(0, 99),
+)
+@example(samples=hilbert(40, 15), scale=1.0, seed=1).via("said to have converged, a hundredth above the minimum")
+@example(samples=hilbert(200, 20), scale=1.0, seed=1).via("likewise")
+@settings(max_examples=12, deadline=None)
+def test_no_run_has_converged_that_lstsq_is_a_ten_thousandth_below(samples: Array, scale: float, seed: int) -> None:
+    samples = np.c_[samples[:, :1] * scale, samples[:, 1:]]
+    targets = np.random.default_rng(seed).standard_normal(len(samples))
+    problem = LeastSquares(samples, targets)
+    optimizer = optimizers.QuasiNewton(problem.initial())
+    run = train(problem, schemes.adaptive(4, load=1), optimizer, VirtualEngine(), 300, evaluate_every=0)
+    units = np.linalg.norm(samples, axis=0)
+    least = problem.objective(np.linalg.lstsq(samples / units, targets)[0] / units)
+    assert run.final is not None
+    if run.ended == "converged" and not run.final.collinear:
+        assert run.final.objective <= 1.0001 * least

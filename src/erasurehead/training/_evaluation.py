@@ -131,10 +131,12 @@ def without_models(state: Mapping[str, Tree], evaluations: Sequence[Evaluation])
 _ROUNDING = 1e-12
 """Share by which objectives may differ only because their terms were added up in another order, as those of shards."""
 
-_FAR, _NEAR = 1e8, 1e5
-"""How far apart gradients are compared to see how the objective bends, and where it is not quadratic."""
+_FAR, _NEAR = (1e8, 1e12, 1e15), (1e5,)
+"""How far apart gradients are compared to see how the objective bends, the less it bends the farther, and where it is
+not quadratic."""
 
 _TOLD = 1e-14  # slopes that can be told from 0, over this distance
+_NOISE = 2e-15  # slopes that are nothing but rounding, where the loss is 1
 
 _SOON = 10
 """Number of steps before which a model that got worse may still get better."""
@@ -183,25 +185,34 @@ def unseen_gain(problem: Problem, x: Array, directions: Array) -> float:
     """Return by how much the objective would fall at least along directions in which it hardly bends.
 
     Sums of second derivatives lose in their rounding how it bends there, where columns are nearly collinear. Gradients
-    at points that are far apart do not: their difference is as exact as they are.
+    at points that are far apart do not: their difference is as exact as they are. Along the directions that bend least
+    it is lost beside that of the others; these are looked at once more by themselves, from farther apart.
 
     Arguments:
         problem: what is minimised.
         x: the model, shape (n_parameters,).
         directions: shape (count, n_parameters), in units in which every column bends the objective by one.
     """
-    reach = _FAR if problem.quadratic else _NEAR
-    points = [x, *(x + sign * reach * one for one in directions for sign in (1.0, -1.0))]
-    with np.errstate(over="ignore", invalid="ignore"):
-        pairs = zip(points, problem.exact(points), strict=True)
-        slopes = np.array([directions @ (exact.gradient + problem.penalty_gradient(point)) for point, exact in pairs])
-    if not np.isfinite(slopes).all():
-        return 0.0
-    bends = (slopes[1::2] - slopes[2::2]) / (2.0 * reach)
-    curvatures, turns = np.linalg.eigh(0.5 * (bends + bends.T))
-    told = curvatures > _TOLD / reach
-    along = (turns.T @ slopes[0])[told]
-    return float((0.5 * along**2 / curvatures[told]).sum())
+    gain = 0.0
+    for reach in _FAR if problem.quadratic else _NEAR:
+        points = [x, *(x + sign * reach * one for one in directions for sign in (1.0, -1.0))]
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = [(exact.loss, exact.gradient) for exact in problem.exact(points)]
+            slopes = np.array(
+                [directions @ (one + problem.penalty_gradient(at)) for at, (_, one) in zip(points, found, strict=True)]
+            )
+        if not np.isfinite(slopes).all():
+            return gain
+        bends = (slopes[1::2] - slopes[2::2]) / (2.0 * reach)
+        curvatures, turns = np.linalg.eigh(0.5 * (bends + bends.T))
+        told = curvatures > _TOLD / reach
+        along = (turns.T @ slopes[0])[told]
+        along[np.abs(along) < _NOISE * math.sqrt(abs(found[0][0]))] = 0.0
+        gain += float((0.5 * along**2 / curvatures[told]).sum())
+        directions = turns.T[~told] @ directions
+        if not len(directions):
+            break
+    return gain
 
 
 def with_objective_before_rise(
