@@ -11,7 +11,9 @@ from torch.nn.functional import cross_entropy
 
 import erasurehead.torch as eht
 from erasurehead.delays import Exponential
+from erasurehead.torch._pace import Pace
 from erasurehead.torch._second_moments import SharedMoments, SharedMomentum
+from erasurehead.torch._simulate import Hang
 
 from .small import X, Y, batch, loop, loss_of, momentum, net, weights
 
@@ -101,6 +103,50 @@ def test_adam_divides_by_the_second_moment_of_the_team_s_gradient() -> None:
     gone, apart = weights(expected) - weights(net()), weights(run.returned[0]) - weights(expected)
     assert float(apart.norm() / gone.norm()) < 0.2
     assert loss_of(run.returned[0]) == pytest.approx(loss_of(expected), rel=0.15)
+
+
+JITTER = "lognormal(median=0.01, sigma=0.5, seed=3)"  # of steps of 0.16 s
+
+
+def in_step(make: Callable[[torch.nn.Module], torch.optim.Optimizer], *faults: Hang, steps: int) -> list[list[float]]:
+    """Return of each rank when its steps ended, less by how many versions it was behind, in hundreds of seconds."""
+    ends: list[list[float]] = [[] for _ in range(4)]
+
+    def note(team: eht.Team, *_: object) -> None:
+        own = ends[team.rank]
+        own.append(team.seconds + 100.0 * (len(own) + 1 - team.version[1]))
+
+    eht.simulate(loop(steps, optimizer=make, each=note), 4, delays=JITTER, seconds_per_sample=0.01, faults=faults)
+    return ends
+
+
+def test_ranks_with_moments_that_are_in_step_wait_for_each_other_and_others_do_not() -> None:
+    """Each computes its gradients where the team is then, and not where it was a step before."""
+    assert all(end < 100.0 for own in in_step(adam, steps=30) for end in own[10:])
+    assert not all(end < 100.0 for own in in_step(momentum, steps=30) for end in own[10:])
+
+
+def test_ranks_in_step_wait_for_one_that_hangs_for_less_than_a_step() -> None:
+    ends = in_step(adam, Hang(3, 8.0, 12.0), steps=80)
+    for own in ends[:3]:
+        lasted = np.diff(np.array(own) % 100.0)
+        assert lasted.max() < 1.6 * np.median(lasted)
+
+
+def test_how_long_to_wait_for_ranks_in_step() -> None:
+    def patience(seconds: list[float], versions: float) -> float:
+        pace = Pace()
+        for step, each in enumerate(seconds):
+            pace.add(each, int(versions * step))
+        return pace.patience
+
+    alike = [9.0, *[1.0, 1.05, 0.95, 1.0] * 8]  # but for the first one, in which much is made ready
+    assert patience(alike, 1.0) == pytest.approx(0.2)
+    assert patience(alike[:4], 1.0) == 0.0  # too few to tell
+    assert patience(alike, 0.91) == 0.0  # one of ten is slow
+    assert patience(alike, 1.1) == 0.0  # this one is
+    assert patience([9.0, *[0.8, 1.2, 1.0, 1.0] * 8], 1.0) == pytest.approx(0.5)
+    assert patience([9.0, *[0.7, 1.3, 1.0, 1.0] * 8], 1.0) == 0.0  # no two are alike
 
 
 def one_class(rank: int, step: int) -> torch.Tensor:

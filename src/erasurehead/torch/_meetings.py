@@ -18,6 +18,7 @@ from erasurehead.torch import _state
 from erasurehead.torch._agreed import Agreement
 from erasurehead.torch._flat import Flat, finite
 from erasurehead.torch._member import Member, Version
+from erasurehead.torch._pace import Pace
 from erasurehead.torch._place import RankPlace
 from erasurehead.torch._second_moments import SharedMoments, SharedMomentum, shares_moments
 from erasurehead.torch._ways._base import Way
@@ -162,6 +163,7 @@ class BusyMeeting(Meeting):
         told = self._before = self._told()  # where this rank's next step begins, as the others know it
         self._ahead: Array | None = None  # room for where that is after steps of this rank's own
         self._length = flat.length + (0 if moments is None else moments.n_parameters)
+        self._pace = Pace()
         return Busy(told) if moments is None else Busy(told, moments.decay, moments.first), told
 
     def take(self) -> None:
@@ -196,13 +198,27 @@ class BusyMeeting(Meeting):
             self.member.offer(sent, 1, samples(), now - self._began)
         self._check()
         self.place.settle()
-        self._began = now
+        if self._moments is not None:
+            self._pace.add(now - self._began, self.member.newest[1])
+            self._await(now + self._pace.patience)
+        self._began = self.place.now()
         if self.member.newest > self.taken:
             self.take()
         else:
             self._ahead = flat.room() if self._ahead is None else self._ahead
             self._before = np.add(self._before[: flat.length], change, out=self._ahead)
         return loss
+
+    def _await(self, until: float) -> None:
+        """Wait for the version that a step is in, until a time."""
+        member, place = self.member, self.place
+        if member.newest == self.taken and until > place.now():
+            with place.held():
+                member.alarm(until)
+            place.wait(
+                lambda: member.newest != self.taken or place.now() >= until or member.forgotten, "ranks in step with it"
+            )
+            self._check()
 
     def forgo(self) -> None:
         self._flat.write(self._before)  # weights that are no numbers any more would stay so: no step would be made

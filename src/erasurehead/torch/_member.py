@@ -138,7 +138,7 @@ class Member:
         self._since = 0  # the term since when this rank gathers
         self._resting: set[int] = set()  # who makes no more steps, but stays
         self._to_come = set(ranks) - {self.rank}  # who was not heard of yet: a start may take as long as it takes
-        self._rested_at = float("inf")
+        self._rested_at = self._alarm = float("inf")
         self._heard: deque[KnownVersion] = deque()
         # For ways in which a script must follow each version
         self.asked: list[int] = []
@@ -264,6 +264,11 @@ class Member:
         if self.way.waits and self.rank in self._resting:  # whoever is behind may need this rank's model
             self.port.send(-1, Head(Kind.DONE, flag=1, term=self._view.term))
 
+    def alarm(self, when: float) -> None:
+        """Wake the script at a time."""
+        self._alarm = when
+        self._act()
+
     @property
     def may_leave(self) -> bool:
         """Whether nobody misses this rank: all that it offered was added, and it gathers for nobody."""
@@ -346,6 +351,9 @@ class Member:
             if self._to_come and self.port.now() >= self._rested_at + _COMES:
                 self._to_come.clear()
                 self.port.wake_script()
+            if self.port.now() >= self._alarm:
+                self._alarm = float("inf")
+                self.port.wake_script()
             self.membership.on_time(self.port)
             self._act()
 
@@ -371,7 +379,7 @@ class Member:
         self._close_if()
         asks_at = self.way.asks_at
         may_ask = self.membership.gathers and asks_at > now
-        self.port.wake_at(min(self.membership.next_time(), asks_at if may_ask else float("inf")))
+        self.port.wake_at(min(self.membership.next_time(), self._alarm, asks_at if may_ask else float("inf")))
 
     def _on_view(self) -> None:
         before, self._view = self._view, self.membership.view
