@@ -108,8 +108,29 @@ class Meeting(ABC):
         """Take back what the forward pass of a step that is not made has left in the buffers."""
 
     @abstractmethod
-    def restart(self, version: int) -> None:
-        """Go on from the model and the optimizer as they are here, and all ranks have just loaded them: a version."""
+    def restart(self, version: int, state: dict[str, Any]) -> None:
+        """Go on from the model and the optimizer as they are here, and all ranks have just loaded them.
+
+        Arguments:
+            version: the number that this model has from now on.
+            state: what was saved, with all that `kept` had returned.
+        """
+
+    def _restart(self, version: int, told: Callable[[], Array]) -> None:
+        """Wait until a version is the newest, which who gathers tells the others."""
+        member = self.member
+        while member.newest[1] < version:
+            self.place.wait(
+                lambda: member.newest[1] >= version or member.membership.gathers or member.forgotten, "what was loaded"
+            )
+            self._check()
+            with self.place.held():
+                if member.newest[1] < version and member.membership.gathers:
+                    member.restart(version, told())
+
+    def kept(self) -> dict[str, Any]:
+        """Return what is to be saved beside model and optimizer, to go on from there."""
+        return {}
 
     def newest(self, copied: torch.nn.Module) -> None:
         """Write the newest model that is here, and this rank's share of its steps since, into a copy of the model."""
@@ -117,8 +138,9 @@ class Meeting(ABC):
         own = dict(copied.named_parameters())
         Flat([{"params": [own[name] for name in self._flat.names]}], copied).write(self._newest())
 
-    @abstractmethod
-    def _newest(self) -> Array: ...
+    def _newest(self) -> Array:
+        with self.place.held():
+            return self.member.latest().vector
 
     def _check(self) -> None:
         if self.member.forgotten:
@@ -224,16 +246,8 @@ class BusyMeeting(Meeting):
         self._flat.write(self._before)  # weights that are no numbers any more would stay so: no step would be made
         self.take()
 
-    def restart(self, version: int) -> None:
-        member = self.member
-        while member.newest[1] < version:
-            self.place.wait(
-                lambda: member.newest[1] >= version or member.membership.gathers or member.forgotten, "what was loaded"
-            )
-            self._check()
-            with self.place.held():
-                if member.newest[1] < version and member.membership.gathers:
-                    member.restart(version, self._told())
+    def restart(self, version: int, state: dict[str, Any]) -> None:
+        self._restart(version, self._told)
         if self._momentum is not None:
             self._momentum.forget()
         self.take()
@@ -370,7 +384,7 @@ class GradientMeeting(Meeting):
     def forgo(self) -> None:
         self._flat.write_buffers(self._before)
 
-    def restart(self, version: int) -> None:
+    def restart(self, version: int, state: dict[str, Any]) -> None:
         self._flat.read_buffers(self._before)  # all else is alike in all ranks, and nobody has to be told
 
     def _newest(self) -> Array:

@@ -116,6 +116,7 @@ class Member:
         asked: ranks to which this rank's script is to send its model with its optimizer's state, by `serve`.
         state: what came of `want`: a model with its optimizer's state, and its name.
         handouts: which samples are whose.
+        on_call: called when the others wait for what this rank's script has; offers it, and says whether there is any.
     """
 
     def __init__(
@@ -148,8 +149,10 @@ class Member:
         self._fresh: set[int] = set()
         self._served: dict[int, tuple[Name, bytes]] = {}
         self._pieces: list[bytes] = []
+        self.on_call: Callable[[], bool] = lambda: False
         self._unsent = _Sum()  # what is added to what is sent next
-        self._kept = _Sum()  # of what was sent since the newest version, all but the first: that may be lost
+        self._under_way = _Sum()  # for ways that keep what was sent: what is in no version that is heard of next
+        self._kept = _Sum()  # of what was sent since the newest version, all, or all but the first: that may be lost
         self._sent = 0  # messages since the newest version
         self._unread = self._orphaned = False
         self._sent_at = self._wanted_at = 0.0
@@ -204,6 +207,11 @@ class Member:
             self._unsent.add(vector, steps, samples, seconds)
         else:
             self._send(vector, steps, samples, seconds, version)
+
+    @property
+    def pending(self) -> bool:
+        """Whether what this rank has offered since the newest version may still come to something."""
+        return bool(self._unsent or self._under_way or self._kept or self._orphaned)
 
     def drop(self, seconds: float) -> None:
         """Note that a step came too late to be offered."""
@@ -317,9 +325,11 @@ class Member:
                     self._fold(sender, vector, head.steps, head.samples, head.seconds, head.version)
             case Kind.READ:
                 if sender == self._view.gathers:
-                    self._unread = False
-                    self._send_unsent()
+                    self._read()
                     self.port.wake_script()
+            case Kind.CALL:
+                if sender == self._view.gathers:
+                    self._answer()
             case Kind.DONE:
                 if head.flag:
                     self._resting.add(sender)
@@ -363,8 +373,7 @@ class Member:
             self._on_view()
         now = self.port.now()
         if self._unread and now > self._sent_at + _LOST and self.membership.belongs:
-            self._unread = False  # it was lost, or what said that it was read
-            self._send_unsent()
+            self._read()  # or it was lost, or what said that it was read
         if self._wants and self.state is None and now > self._wanted_at + _LOST:
             self.want()
         gathers = self._view.gathers if self.membership.belongs and self._view.gathers >= 0 else None
@@ -385,8 +394,8 @@ class Member:
         before, self._view = self._view, self.membership.view
         self._unread = False
         if not self.membership.belongs:
-            self._unsent.clear()  # a drift of many steps alone, perhaps
-            self._kept.clear()
+            for alone in (self._unsent, self._under_way, self._kept):  # a drift of many steps, perhaps
+                alone.clear()
         elif before.gathers == self._view.gathers:
             self._send_unsent()
         else:
@@ -411,9 +420,10 @@ class Member:
     def _send_again(self) -> None:
         """Send what was sent to who gathered before, and came to nothing."""
         self._orphaned = False
-        if self._kept:
-            vector, work = self._kept.taken()
-            self._unsent.add(vector, *work)
+        for sent in (self._kept, self._under_way):
+            if sent:
+                vector, work = sent.taken()
+                self._unsent.add(vector, *work)
         self._send_unsent()
 
     @property
@@ -426,7 +436,9 @@ class Member:
             self.port.send(to, Head(Kind.NEWEST, 0, self._view.term, version, one=term, other=after), newest)
 
     def _send(self, vector: Array, steps: int, samples: float, seconds: float, version: int = 0) -> None:
-        if self.way.waits or (self._sent and not self.membership.gathers):
+        if self.way.keeps and not self.membership.gathers:
+            self._under_way.add(vector, steps, samples, seconds)
+        elif self.way.keeps or self.way.waits or (self._sent and not self.membership.gathers):
             self._kept.add(vector, steps, samples, seconds)
         self._sent += 1
         if self.membership.gathers:
@@ -435,6 +447,19 @@ class Member:
             self._unread, self._sent_at = True, self.port.now()
             head = Head(Kind.CHANGE, self._narrow, self._view.term, version, 0, steps, samples, seconds)
             self.port.send(self._view.gathers, head, narrowed(vector) if self._narrow else vector)
+
+    def _read(self) -> None:
+        """Note that what was sent last is in the next version."""
+        self._unread = False
+        if self._under_way:
+            vector, work = self._under_way.taken()
+            self._kept.add(vector, *work)
+        self._send_unsent()
+
+    def _answer(self) -> None:
+        """Send what the script has, or that it has nothing, unless something is on its way."""
+        if not self.on_call() and not self.pending:
+            self.drop(0.0)
 
     def _send_unsent(self) -> None:
         if self._unsent and not self._unread and not self._orphaned:
@@ -446,6 +471,7 @@ class Member:
         self._kept.clear()
         self._sent = int(self._unread)
         self._heard.append(KnownVersion(name, after, vector))
+        self.way.heard(vector)
         while not self._wants and len(self._heard) > (_MOST_BEHIND if self.way.waits else 1):
             self._heard.popleft()
         self.port.wake_script()
@@ -508,7 +534,12 @@ class Member:
         if not self.way.steps or not self.membership.may_close(now):
             return
         stepping = self.steppers
-        if not self.way.closes(stepping, now):
+        called = self.way.calls(stepping, now)
+        if others := sorted(set(called) - {self.rank}):
+            self.port.send(others, Head(Kind.CALL, term=self._view.term))
+        if self.rank in called:
+            self._answer()
+        if not self.way.steps or not self.way.closes(stepping, now):
             return
         steps, term = dict(self.way.steps), self._view.term
         vector = self.port.room(len(self._own), self._own.dtype)

@@ -46,6 +46,8 @@ class Kind(IntEnum):
     """Send that to a rank; number: which."""
     STATE = 15
     """A piece of it; number: of the piece, version, one: of the model, other: bytes in all; the vector."""
+    CALL = 16
+    """Send what you have towards the next version, whose other changes are here."""
     ASK = 20
     """Which samples are mine next; flag: 1 if I give back those that I have, 2 if by measured speeds, of term ranks,
     3 if I only want to know what was handed out; version: the epoch; number: of the question; steps: of the data set;

@@ -104,6 +104,7 @@ def simulate(
     seed: int = 0,
     faults: Sequence[Event] = (),
     latency: float = 0.0,
+    mbit: float = float("inf"),
 ) -> Simulated[Returned]:
     """Run a script's main as a team on a virtual clock.
 
@@ -118,12 +119,15 @@ def simulate(
         seed: of the generators that ranks start with, each with its own.
         faults: what happens to ranks, and when: `consensus.Crash`, `consensus.NetworkPartition`, `Hang`, `Join`.
         latency: seconds that a message is under way.
+        mbit: million bits a second that each rank's line carries each way. Vectors to or from a rank go over it one
+            after the other; all other messages are short, and take no time beside their latency.
 
     Raises:
         InvalidArgument: if an argument breaks a rule.
         Exception: whatever `main` raises in a rank, with the rank and the time as a note.
     """
-    return cast("Simulated[Returned]", _Clock(main, ranks, delays, seconds_per_sample, seed, faults, latency).run())
+    clock = _Clock(main, ranks, delays, seconds_per_sample, seed, faults, latency, mbit)
+    return cast("Simulated[Returned]", clock.run())
 
 
 class _Clock:
@@ -138,6 +142,7 @@ class _Clock:
         seed: int,
         faults: Sequence[Event],
         latency: float,
+        mbit: float,
     ) -> None:
         check_count("ranks", ranks, at_least=1)
         if not callable(main):
@@ -148,6 +153,10 @@ class _Clock:
         for name, value in (*(("seconds_per_sample", one) for one in each), ("latency", latency)):
             if not 0.0 <= real(value) < float("inf"):
                 raise invalid(name, "must be a number of seconds of at least 0", value)
+        if not real(mbit) > 0.0:
+            raise invalid(
+                "mbit", "must be a number of million bits a second above 0", mbit, "leave it out for no limit"
+            )
         model = parse(delays) if isinstance(delays, str) else delays
         if model is not None:
             if not isinstance(cast("object", model), Delays):
@@ -159,6 +168,8 @@ class _Clock:
         if current_place() is not None:
             raise invalid("main", "must not call simulate", "a simulation within a simulation")
         self.main, self.time, self.latency = main, 0.0, latency
+        self._seconds_per_byte = 8e-6 / mbit
+        self._free: dict[tuple[int, bool], float] = {}  # by rank and direction: from when on its line is
         self.seconds_per_sample, self.model = each, model
         self.drawn = None if model is None or model.follows_clock else DrawnDelays(model, ranks, None)
         self.messages = self.vectors = 0
@@ -251,6 +262,13 @@ class _Clock:
             for other in self.ranks:
                 if other.member is not None and not other.ended:
                     other.member.on_lost(frozenset({rank.rank}))
+
+    def carried(self, sender: int, receiver: int, nbytes: int) -> float:
+        """Return when so many bytes have gone over both ranks' lines, which are free from then on."""
+        ways = (sender, True), (receiver, False)
+        end = max(self.time, *(self._free.get(way, 0.0) for way in ways)) + nbytes * self._seconds_per_byte
+        self._free |= dict.fromkeys(ways, end)
+        return end
 
     def cut(self, one: int, other: int) -> bool:
         """Whether no message gets from one rank to another."""
@@ -403,7 +421,8 @@ class _Rank(RankPlace, MemberPort):
             if rank != self.rank and not clock.cut(self.rank, rank):
                 clock.messages += 1
                 clock.vectors += vector is not None
-                clock.push(clock.time + clock.latency, _MESSAGE, rank, (self.rank, head, copied))
+                sent = clock.time if copied is None else clock.carried(self.rank, rank, copied.nbytes)
+                clock.push(sent + clock.latency, _MESSAGE, rank, (self.rank, head, copied))
 
     def wake_at(self, when: float) -> None:
         if when != self._timer and when < float("inf"):

@@ -7,6 +7,7 @@ import json
 import logging
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast, final
 
@@ -22,6 +23,7 @@ from erasurehead.torch._handouts import Handouts, Stock
 from erasurehead.torch._meetings import BusyMeeting, GradientMeeting, Meeting, Step
 from erasurehead.torch._member import Version
 from erasurehead.torch._optimizer import Closure, TeamOptimizer
+from erasurehead.torch._outer import OUTER_MOMENTUM, OUTER_RATE, OuterMeeting, OuterSteps
 from erasurehead.torch._place import RankPlace
 from erasurehead.torch._second_moments import steps_average
 
@@ -83,6 +85,10 @@ class Team:
         not_finite: Literal["skip", "stop"] = "skip",
         record: str | Path | None = None,
         bfloat16: bool = False,
+        *,
+        every: int | None = None,
+        outer_rate: float = OUTER_RATE,
+        outer_momentum: float = OUTER_MOMENTUM,
     ) -> TeamOptimizer:
         """Return an optimizer whose steps are the team's; all ranks go on from the first rank's model.
 
@@ -95,6 +101,10 @@ class Team:
             record: a file to which whoever gathers adds a line of JSON with each version of the team's model: when it
                 was closed, and how many steps of which ranks are in it.
             bfloat16: whether steps are sent in half the bytes, as bfloat16; they are added, and models sent, as ever.
+            every: for slow networks: ranks meet when they have made so many steps by themselves, each with an optimizer
+                state of its own, and late ones send what they have (outer steps, as in DiLoCo).
+            outer_rate, outer_momentum: of these meetings: the mean of what ranks have changed goes, as a gradient, to
+                SGD with Nesterov's momentum.
 
         Raises:
             InvalidArgument: if these are no optimizer and model that a team can train.
@@ -114,8 +124,11 @@ class Team:
         self._records = None if record is None else Path(record)
         if way not in (None, *_WAYS):
             raise invalid("way", f"must be one of {', '.join(_WAYS)}", way)
+        outer = None if every is None else OuterSteps.checked(every, outer_rate, outer_momentum)
+        if outer is not None and way is not None:
+            raise invalid("way", "must be left out where ranks meet every so many steps", way)
         chosen = way or ("busy" if steps_average(optimizer) else "first-gradients")
-        if chosen == "first-gradients" and isinstance(optimizer, LBFGS) and self.size > 1:
+        if outer is None and chosen == "first-gradients" and isinstance(optimizer, LBFGS) and self.size > 1:
             raise invalid(
                 "optimizer",
                 "must make a step of one gradient to meet others",
@@ -127,8 +140,9 @@ class Team:
         self._optimizer = TeamOptimizer(optimizer, self._step, alone=self.size == 1)
         if self.size > 1:
             flat = Flat(optimizer.param_groups, plain)
-            own = about(optimizer, plain, self.size, chosen)
-            self._meeting = _WAYS[chosen](
+            own = about(optimizer, plain, self.size, chosen if outer is None else str(outer))
+            meeting = _WAYS[chosen] if outer is None else partial(OuterMeeting, outer)
+            self._meeting = meeting(
                 self._place, flat, optimizer, self._optimizer.own_step, self._record, own, bfloat16, self._leave_out
             )
         return self._optimizer
@@ -231,7 +245,7 @@ class Team:
             "data": stocks,
             "generators": _generators.states(),
             "about": {"version": version, "rank": self.rank, "size": self.size, "steps": optimizer.steps},
-        }
+        } | ({} if self._meeting is None else self._meeting.kept())
         _state.write(Path(path), state)
 
     def load(self, path: str | Path, **objects: Any) -> int:
@@ -272,7 +286,7 @@ class Team:
         for number, (epoch, position, missing) in state["data"].items():
             stocks[number] = Stock(epoch, position, [(begin, end) for begin, end in missing])
         if self._meeting is not None:
-            self._meeting.restart(state["about"]["version"] + 1)
+            self._meeting.restart(state["about"]["version"] + 1, state)
         return max(0, *(epoch for epoch, _, _ in state["data"].values()), 0)
 
     def _saved(self, what: str) -> TeamOptimizer:

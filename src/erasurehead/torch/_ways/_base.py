@@ -18,6 +18,9 @@ class Way(ABC):
     waits: ClassVar[bool]
     """Whether a rank's step ends only with the version that it contributed to."""
 
+    keeps: ClassVar[bool] = False
+    """Whether all that a rank has sent since the newest version is sent again when who gathers dies."""
+
     asks_at: float = math.inf
     """When `closes` is to be asked again, by the clock of who gathers, if nothing comes until then."""
 
@@ -37,7 +40,14 @@ class Way(ABC):
         """
 
     def dropped(self, rank: int, seconds: float, now: float) -> None:  # noqa: B027
-        """Note that a rank was too late with a step to add it."""
+        """Note that a rank was too late with a step to add it, or had none when it was called."""
+
+    def calls(self, members: Collection[int], now: float) -> Collection[int]:
+        """Return the ranks that are to send what they have, once in a version; arguments as those of `closes`."""
+        return ()
+
+    def heard(self, newest: Array) -> None:  # noqa: B027
+        """Learn of a version of the team's model, whoever has closed it; the vector stays as it is."""
 
     @abstractmethod
     def closes(self, members: Collection[int], now: float) -> bool:

@@ -1,0 +1,187 @@
+"""A script's side of outer steps: some steps of its own, then the others; or what it has when they call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast, final
+
+import numpy as np
+import torch
+
+from erasurehead._internal.arrays import Array
+from erasurehead.errors import check_count, invalid, real
+from erasurehead.torch._flat import finite
+from erasurehead.torch._meetings import Meeting, Step
+from erasurehead.torch._ways._base import Way
+from erasurehead.torch._ways._outer import Outer
+
+OUTER_RATE, OUTER_MOMENTUM = 0.7, 0.9
+
+
+@final
+class OuterSteps(NamedTuple):
+    """How ranks meet every so many steps.
+
+    Arguments:
+        every: steps of a rank in a round.
+        rate, momentum: of Nesterov's method, which the mean of what ranks changed is a gradient for.
+    """
+
+    every: int
+    rate: float
+    momentum: float
+
+    @classmethod
+    def checked(cls, every: object, rate: object, momentum: object) -> OuterSteps:
+        """Return the settings, as `Team.optimizer` is given them.
+
+        Raises:
+            InvalidArgument: if one of them breaks a rule.
+        """
+        if not 0.0 < real(rate) < float("inf"):
+            raise invalid("outer_rate", "must be a number above 0", rate, "0.7 is DiLoCo's, 1 the mean of all models")
+        if not 0.0 <= real(momentum) < 1.0:
+            raise invalid("outer_momentum", "must be at least 0 and below 1", momentum, "0 is for none")
+        return cls(check_count("every", every, 1), real(rate), real(momentum))
+
+    def __str__(self) -> str:
+        return f"outer steps every {self.every} steps, of rate {self.rate:g} and momentum {self.momentum:g}"
+
+
+@final
+class OuterMeeting(Meeting):
+    """What some steps have changed goes out, and the team's newest model comes in.
+
+    A script goes on from where it is after it was called: what it changes until the newest model comes is carried over
+    to that, and counts in the next round.
+
+    Arguments:
+        settings: how ranks meet; the others are those of `Meeting`.
+    """
+
+    def __init__(self, settings: OuterSteps, *arguments: Any) -> None:
+        self._settings = settings
+        self._steps, self._samples = 0, 0.0  # that nobody was sent
+        self._offered: tuple[Array, int, float, float] | None = None
+        self._moves = self._called = False  # whether a step is being made, and whether the others wait for its end
+        self._stepped: Any = None
+        super().__init__(*arguments)
+        self._until = self._began  # when the last step ended
+        with self.place.held():
+            self.member.on_call = self._on_call
+
+    def _prepared(self) -> tuple[Way, Array]:
+        flat = self._flat
+        told = self._base = flat.read(flat.room())  # where this rank's steps begin, as the others know it
+        self._buffers = told[flat.n_parameters :].copy()
+        return Outer(told, flat.n_parameters, *self._settings), told
+
+    def take(self) -> None:
+        if self.member.newest <= self.taken:
+            return
+        flat = self._flat
+        with self.place.held():
+            self.taken, _, newest = self.member.latest()
+            if self._steps:
+                carried = flat.change(self._base, flat.room())
+                carried += newest
+                flat.write(carried)
+            else:
+                flat.write(newest)
+            self._base = newest
+            flat.read_buffers(self._buffers)
+
+    def step(self, step: Step, samples: Callable[[], float]) -> float | None:
+        flat, place = self._flat, self.place
+        self.take()
+        with place.held():
+            self._moves = True
+        try:
+            loss = step()
+        finally:
+            self._moves = False
+        flat.check()
+        flat.read_buffers(self._buffers)
+        if flat.parameters[0].is_cuda:
+            self._stepped = torch.cuda.current_stream(flat.parameters[0].device).record_event()
+        self._steps, self._samples, self._until = self._steps + 1, self._samples + samples(), place.now()
+        full = self._steps >= self._settings.every
+        with place.held():
+            offered = (full or self._called) and self._offer()
+            self._called = False
+        if full and not offered:
+            self._leave_out("weights")
+            self._begin_anew()
+        elif full:
+            self._meet()
+        self._check()
+        self.take()
+        return loss
+
+    def _on_call(self) -> bool:
+        """Offer what there is while the script computes; after the step that it is making, if it makes one."""
+        self._called = self._moves
+        return self._called or self._offer()
+
+    def _offer(self) -> bool:
+        """Offer what was changed since the last time, if anything was, and it is finite; within `held`."""
+        if not self._steps:
+            return False
+        flat = self._flat
+        if self._stepped is not None:  # this may be another thread, with a stream of its own
+            torch.cuda.current_stream(flat.parameters[0].device).wait_event(self._stepped)
+        change = flat.change(self._base, self.member.port.room(flat.length, flat.dtype))
+        if not finite([torch.from_numpy(change)]):  # pyright: ignore[reportUnknownMemberType]
+            return False
+        self._offered = change, self._steps, self._samples, self._until - self._began
+        self._base, self._began = self._base + change, self._until
+        self._steps, self._samples = 0, 0.0
+        self.member.offer(*self._offered, self.taken[1])
+        return True
+
+    def _meet(self) -> None:
+        """Wait for the others of this round; what is offered is offered again if they went on without this rank."""
+        member = self.member
+        while member.newest <= self.taken and not member.forgotten:
+            with self.place.held():
+                if self._offered is not None and member.membership.belongs and not member.pending:
+                    member.offer(*self._offered, self.taken[1])
+            self.place.wait(
+                lambda: (
+                    member.newest > self.taken or member.forgotten or (member.membership.belongs and not member.pending)
+                ),
+                "the other ranks of its round",
+            )
+        self._began = self._until = self.place.now()
+
+    def _begin_anew(self) -> None:
+        """Drop what was changed since the last time that it was offered."""
+        with self.place.held():
+            self._flat.write(self._base)
+            self._flat.read_buffers(self._buffers)
+            self._steps, self._samples = 0, 0.0
+
+    def forgo(self) -> None:
+        self._flat.write_buffers(self._buffers)
+        if not finite([parameter.detach() for parameter in self._flat.parameters]):
+            self._leave_out("weights")
+            self._begin_anew()
+        self.take()
+
+    def close(self) -> None:
+        if not self.member.left:
+            with self.place.held():
+                self._offer()
+        super().close()
+
+    def kept(self) -> dict[str, Any]:
+        with self.place.held():
+            return {"outer momentum": cast("Outer", self.member.way).momentum.copy()}
+
+    def restart(self, version: int, state: dict[str, Any]) -> None:
+        self._restart(version, lambda: self._flat.read(self._flat.room()))
+        momentum = state.get("outer momentum")
+        if momentum is not None:
+            with self.place.held():
+                np.copyto(cast("Outer", self.member.way).momentum, momentum)
+        self.take()
