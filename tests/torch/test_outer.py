@@ -103,6 +103,7 @@ def test_each_change_counts_per_step() -> None:
     way = Outer(np.zeros(2, np.float32), 1, every=10, rate=0.5, momentum=0.0)
     way.heard(np.zeros(2, np.float32))
     for rank in range(3):
+        way.announced(rank, 10, 1.0, 1.0, late=False)
         way.fold(rank, np.array([1.0, 0.3], np.float32), 10, 0.0, 1.0)
     assert not way.closes(range(4), 1.0)
     assert list(way.calls(range(4), 1.0)) == []
@@ -110,12 +111,15 @@ def test_each_change_counts_per_step() -> None:
     assert way.asks_at == pytest.approx(1.2 + 0.5 * 1.2)
     assert not way.closes(range(4), 1.2)
     assert way.closes(range(4), 1.9)  # it has not answered
+    way.announced(3, 2, 1.0, 1.3, late=False)
+    assert not way.closes(range(4), 1.9)  # it has, but what it has is on its way
     way.fold(3, np.array([-0.4, 0.7], np.float32), 2, 0.0, 1.0)
     assert way.closes(range(4), 1.3)
     out = np.empty(2, np.float32)
     way.close(range(4), 1.3, out)
     assert out == pytest.approx([0.5 * (3 * 1.0 - 2.0) / 4, (3 * 0.3 + 0.7) / 4])  # statistics are averaged as they are
-    way.fold(3, np.array([0.1, 0.0], np.float32), 1, 0.0, 0.4)  # too late for the last one
+    way.announced(3, 1, 0.4, 1.4, late=True)
+    way.fold(3, np.array([0.1, 0.0], np.float32), 1, 0.0, 0.4)
     assert list(way.calls(range(4), 2.3)) == []  # as nobody is through
 
 
@@ -326,6 +330,38 @@ def test_vectors_take_the_time_of_their_lines_one_after_the_other() -> None:
     megabits = 32e-6 * sum(parameter.numel() for parameter in net().parameters())
     found = eht.simulate(main, 3, mbit=megabits / 0.1).returned
     assert found == pytest.approx([0.0, 0.1, 0.2], abs=0.02)  # the first rank's model comes
+
+
+@pytest.mark.parametrize("bfloat16", [False, True])
+def test_on_slow_lines_ranks_are_waited_for_whose_change_is_on_its_way(bfloat16: bool) -> None:
+    """A vector takes five steps; the last of four ranks has the model three vectors later than the first."""
+    megabits = 32e-6 * sum(parameter.numel() for parameter in net().parameters())
+    main = loop(14 * EVERY, every=EVERY, optimizer=plain, outer_momentum=0.5, bfloat16=bfloat16)
+    result = eht.simulate(main, RANKS, seconds_per_sample=0.01, mbit=megabits / 0.8)
+    assert added(result) == Counter(dict.fromkeys(range(RANKS), 14 * EVERY))
+    assert all(version.steps == dict.fromkeys(range(RANKS), EVERY) for version in result.versions[9:13])
+    seconds = [
+        two.seconds - one.seconds for one, two in zip(result.versions[9:12], result.versions[10:13], strict=True)
+    ]
+    assert seconds == pytest.approx([3.2 if bfloat16 else 4.8] * 3, abs=0.1)
+    models = [model for model in result.returned[:2] if model is not None]  # others may end a version later
+    assert torch.equal(*map(weights, models))
+
+
+def test_a_change_that_is_lost_on_its_way_holds_nobody_up() -> None:
+    """Cut off for a moment after it said that its change comes, and before that has come."""
+    megabits = 32e-6 * sum(parameter.numel() for parameter in net().parameters())
+    result = eht.simulate(
+        loop(6 * EVERY, every=EVERY, optimizer=plain),
+        3,
+        seconds_per_sample=0.01,
+        mbit=megabits / 0.8,
+        faults=[NetworkPartition((2,), 15.0, 15.9)],
+    )
+    assert all(model is not None for model in result.returned)
+    found = added(result)
+    assert [found[rank] for rank in range(2)] == [6 * EVERY] * 2
+    assert 4 * EVERY <= found[2] <= 6 * EVERY
 
 
 def test_a_line_that_carries_nothing_is_refused() -> None:

@@ -153,6 +153,7 @@ class Member:
         self._unsent = _Sum()  # what is added to what is sent next
         self._under_way = _Sum()  # for ways that keep what was sent: what is in no version that is heard of next
         self._kept = _Sum()  # of what was sent since the newest version, all, or all but the first: that may be lost
+        self._version = 0  # from which what is offered comes
         self._sent = 0  # messages since the newest version
         self._unread = self._orphaned = False
         self._sent_at = self._wanted_at = 0.0
@@ -203,6 +204,7 @@ class Member:
         """
         if not self.membership.belongs:
             return
+        self._version = version
         if not self.membership.gathers and (self._unread or self._orphaned):
             self._unsent.add(vector, steps, samples, seconds)
         else:
@@ -310,13 +312,15 @@ class Member:
             case Kind.NEWEST:
                 name = head.one, head.version
                 if vector is not None and head.term >= self._view.term and name > self.newest:
-                    self._hear(name, head.other, self.port.keep(vector))
-                    self.membership.elect(self.port)
+                    self._on_newest(sender, head, vector)
                 if self._orphaned and head.term >= self._view.term and sender == self._view.gathers:
                     self._send_again()
             case Kind.CHANGE:
                 if not self.membership.gathers or sender not in known or head.term < self._since:
                     self.membership.tell_view(self.port, sender)
+                elif vector is None and head.steps:
+                    late = head.version < self.newest[1]
+                    self.way.announced(sender, head.steps, head.seconds, self.port.now(), late)
                 elif vector is None:
                     self.way.dropped(sender, head.seconds, self.port.now())
                 else:
@@ -420,6 +424,7 @@ class Member:
     def _send_again(self) -> None:
         """Send what was sent to who gathered before, and came to nothing."""
         self._orphaned = False
+        self._version = self.newest[1]
         for sent in (self._kept, self._under_way):
             if sent:
                 vector, work = sent.taken()
@@ -435,17 +440,21 @@ class Member:
             (term, version), after, newest = self._heard[-1]
             self.port.send(to, Head(Kind.NEWEST, 0, self._view.term, version, one=term, other=after), newest)
 
-    def _send(self, vector: Array, steps: int, samples: float, seconds: float, version: int = 0) -> None:
+    def _send(self, vector: Array, steps: int, samples: float, seconds: float, version: int) -> None:
         if self.way.keeps and not self.membership.gathers:
             self._under_way.add(vector, steps, samples, seconds)
         elif self.way.keeps or self.way.waits or (self._sent and not self.membership.gathers):
             self._kept.add(vector, steps, samples, seconds)
         self._sent += 1
+        now = self.port.now()
         if self.membership.gathers:
+            self.way.announced(self.rank, steps, seconds, now, late=version < self.newest[1])
             self._fold(self.rank, vector, steps, samples, seconds, version)
         else:
-            self._unread, self._sent_at = True, self.port.now()
+            self._unread, self._sent_at = True, now
             head = Head(Kind.CHANGE, self._narrow, self._view.term, version, 0, steps, samples, seconds)
+            if self.way.keeps:
+                self.port.send(self._view.gathers, head)
             self.port.send(self._view.gathers, head, narrowed(vector) if self._narrow else vector)
 
     def _read(self) -> None:
@@ -464,7 +473,7 @@ class Member:
     def _send_unsent(self) -> None:
         if self._unsent and not self._unread and not self._orphaned:
             vector, work = self._unsent.taken()
-            self._send(vector, *work)
+            self._send(vector, *work, self._version)
 
     def _hear(self, name: Name, after: int, vector: Array) -> None:
         self.membership.newest = name
@@ -475,6 +484,17 @@ class Member:
         while not self._wants and len(self._heard) > (_MOST_BEHIND if self.way.waits else 1):
             self._heard.popleft()
         self.port.wake_script()
+
+    def _on_newest(self, sender: int, head: Head, vector: Array) -> None:
+        if not head.flag:
+            vector = self.port.keep(vector)
+        elif self._heard and self.newest == (head.other, head.version - 1):
+            vector = self._heard[-1].vector + widened(vector, self._own)
+        else:
+            self.port.send(sender, Head(Kind.FETCH, term=self._view.term))
+            return
+        self._hear((head.one, head.version), head.other, vector)
+        self.membership.elect(self.port)
 
     # A model with its optimizer's state
 
@@ -545,8 +565,15 @@ class Member:
         vector = self.port.room(len(self._own), self._own.dtype)
         self.way.close(stepping, now, vector)
         after, version = self.newest[0], self.newest[1] + 1
+        moved: Array | None = None
+        if self._narrow and self.way.keeps:
+            moved = narrowed(vector - self._heard[-1].vector)
+            np.add(self._heard[-1].vector, widened(moved, self._own), out=vector)  # as the others will
         self._fresh.clear()
         self._hear((term, version), after, vector)
         self.handouts.settle()
         self._on_version(Version(version, term, now, self.rank, steps, tuple(sorted(stepping))))
-        self._tell_newest(self._others)
+        if moved is None:
+            self._tell_newest(self._others)
+        else:
+            self.port.send(self._others, Head(Kind.NEWEST, 1, self._view.term, version, one=term, other=after), moved)

@@ -18,10 +18,11 @@ class Kind(IntEnum):
     HELLO = 1
     """Let me in, and tell me the newest model; term: the latest that I have granted."""
     NEWEST = 2
-    """The newest model; version, one: the term in which it was closed, other: that of the one before; the vector."""
+    """The newest model; version, one: the term in which it was closed, other: that of the one before; the vector,
+    flag: as how far the model has moved since that one, in bfloat16."""
     CHANGE = 3
     """What a rank has to add; steps, samples, seconds, version: from which it comes; flag: as bfloat16; the vector,
-    none if it is too late."""
+    none if it is too late, or if it is on its way."""
     READ = 4
     """Your last change was added: the next may come."""
     DONE = 5

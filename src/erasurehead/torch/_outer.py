@@ -63,6 +63,7 @@ class OuterMeeting(Meeting):
         self._settings = settings
         self._steps, self._samples = 0, 0.0  # that nobody was sent
         self._offered: tuple[Array, int, float, float] | None = None
+        self._answered = 0, -1  # the version at which something was offered last
         self._moves = self._called = False  # whether a step is being made, and whether the others wait for its end
         self._stepped: Any = None
         super().__init__(*arguments)
@@ -105,15 +106,17 @@ class OuterMeeting(Meeting):
         if flat.parameters[0].is_cuda:
             self._stepped = torch.cuda.current_stream(flat.parameters[0].device).record_event()
         self._steps, self._samples, self._until = self._steps + 1, self._samples + samples(), place.now()
-        full = self._steps >= self._settings.every
+        full, offered = self._steps >= self._settings.every, False
         with place.held():
-            offered = (full or self._called) and self._offer()
+            answered = self._answered == self.taken and self.member.pending  # what comes now is of the next round
+            if self._called or (full and not answered):
+                offered = self._offer()
             self._called = False
-        if full and not offered:
+        if full and not (offered or answered):
             self._leave_out("weights")
             self._begin_anew()
         elif full:
-            self._meet()
+            self._meet(offered)
         self._check()
         self.take()
         return loss
@@ -136,23 +139,28 @@ class OuterMeeting(Meeting):
         self._offered = change, self._steps, self._samples, self._until - self._began
         self._base, self._began = self._base + change, self._until
         self._steps, self._samples = 0, 0.0
+        self._answered = self.taken
         self.member.offer(*self._offered, self.taken[1])
         return True
 
-    def _meet(self) -> None:
-        """Wait for the others of this round; what is offered is offered again if they went on without this rank."""
+    def _meet(self, offered: bool) -> None:
+        """Wait for the others of this round; what was offered is offered again if they went on without this rank."""
         member = self.member
+
+        def missed() -> bool:
+            return member.membership.belongs and not member.pending
+
         while member.newest <= self.taken and not member.forgotten:
-            with self.place.held():
-                if self._offered is not None and member.membership.belongs and not member.pending:
+            if missed():
+                if not offered or self._offered is None:
+                    return
+                with self.place.held():
                     member.offer(*self._offered, self.taken[1])
             self.place.wait(
-                lambda: (
-                    member.newest > self.taken or member.forgotten or (member.membership.belongs and not member.pending)
-                ),
-                "the other ranks of its round",
+                lambda: member.newest > self.taken or member.forgotten or missed(), "the other ranks of its round"
             )
-        self._began = self._until = self.place.now()
+        if offered:
+            self._began = self._until = self.place.now()
 
     def _begin_anew(self) -> None:
         """Drop what was changed since the last time that it was offered."""

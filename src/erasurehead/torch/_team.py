@@ -101,6 +101,7 @@ class Team:
             record: a file to which whoever gathers adds a line of JSON with each version of the team's model: when it
                 was closed, and how many steps of which ranks are in it.
             bfloat16: whether steps are sent in half the bytes, as bfloat16; they are added, and models sent, as ever.
+                With `every`, how far the team's model has moved, too.
             every: for slow networks: ranks meet when they have made so many steps by themselves, each with an optimizer
                 state of its own, and late ones send what they have (outer steps, as in DiLoCo).
             outer_rate, outer_momentum: of these meetings: the mean of what ranks have changed goes, as a gradient, to

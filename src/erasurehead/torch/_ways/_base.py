@@ -42,6 +42,15 @@ class Way(ABC):
     def dropped(self, rank: int, seconds: float, now: float) -> None:  # noqa: B027
         """Note that a rank was too late with a step to add it, or had none when it was called."""
 
+    def announced(self, rank: int, steps: int, seconds: float, now: float, late: bool) -> None:  # noqa: B027
+        """Note that a rank is sending some steps, for ways that keep what was sent; they may take long to come.
+
+        Arguments:
+            rank, steps, seconds: as those of `fold`.
+            now: by the clock of who gathers.
+            late: whether they are not those that the next version waits for.
+        """
+
     def calls(self, members: Collection[int], now: float) -> Collection[int]:
         """Return the ranks that are to send what they have, once in a version; arguments as those of `closes`."""
         return ()

@@ -24,6 +24,8 @@ from erasurehead.torch._ways._first_k import ask_again, time_left
 
 _REMEMBERED = 32  # rounds of each rank
 _PATIENCE = 0.5  # of what a round took until late ranks were called, within which they must answer
+_LONGEST = 2.0  # of what changes took to come in the last round, within which they must come after a call
+_LEAST, _UNKNOWN = 1.0, 60.0  # seconds in which they may, at least, and as long as that is not known
 
 
 @final
@@ -49,7 +51,20 @@ class Outer(Way):
         self._sum = np.zeros_like(model)
         self._durations: dict[int, deque[float]] = {}
         self._opened: float | None = None
+        self._carried, self._first = 0.0, True  # seconds from the last call until all changes had come
         self._open(None)
+
+    def announced(self, rank: int, steps: int, seconds: float, now: float, late: bool) -> None:
+        self._coming.add(rank)
+        if late:
+            return
+        if self._opened is None:
+            self._opened = now - seconds
+        left = seconds * max(self._every / steps - 1.0, 0.0)
+        self._took(rank, now - self._opened + left)
+        if not left:
+            self._arrived.add(rank)
+        self._called.discard(rank)
 
     def fold(self, rank: int, vector: Array, steps: int, samples: float, seconds: float) -> None:
         end = len(self.momentum)
@@ -57,36 +72,40 @@ class Outer(Way):
         self._sum[:end] += vector[:end] * (self._every / steps)
         self._sum[end:] += vector[end:]
         self._came += 1
-        self._longest = max(self._longest, seconds)
-        self._durations.setdefault(rank, deque(maxlen=_REMEMBERED)).append(seconds * self._every / steps)
-        if steps >= self._every:
-            self._arrived.add(rank)
-        self._called.discard(rank)
+        self._coming.discard(rank)
 
     def dropped(self, rank: int, seconds: float, now: float) -> None:
         self._called.discard(rank)
+        if self._opened is not None:
+            self._took(rank, 2.0 * (now - self._opened))
+
+    def _took(self, rank: int, seconds: float) -> None:
+        """Note how long a rank takes for a round, from when it opens, as far as is known."""
+        self._durations.setdefault(rank, deque(maxlen=_REMEMBERED)).append(seconds)
 
     def calls(self, members: Collection[int], now: float) -> Collection[int]:
-        if self._due < math.inf or not self._arrived:
+        if self._closing < math.inf or self._opened is None or not self._arrived:
             return ()
-        if self._opened is None:
-            self._opened = now - self._longest
         elapsed, late = now - self._opened, set(members) - self._arrived
         known = self._durations
         alike = [known[rank][-1] for rank in self._arrived]  # so long a rank is expected to take that is not known
         left = [time_left(known.get(rank, alike), elapsed) for rank in late]
-        again = ask_again(elapsed, len(self._arrived), left)
-        if again > elapsed:
-            self.asks_at = self._opened + again
+        whole = elapsed + self._carried
+        again = ask_again(whole, len(self._arrived), left)
+        if again > whole:
+            self.asks_at = now + again - whole
             return ()
-        self._called = late
+        self._called, self._closing = late, now
         self._due = self.asks_at = now + _PATIENCE * elapsed
         return tuple(late)
 
     def closes(self, members: Collection[int], now: float) -> bool:
-        if self._due < math.inf:
-            return now >= self._due or self._called.isdisjoint(members)
-        return not members
+        if self._closing == math.inf:
+            return not members
+        if not self._called.isdisjoint(members) and now < self._due:
+            return False
+        self.asks_at = self._closing + max(_LONGEST * self._carried, _UNKNOWN if self._first else _LEAST)
+        return now >= self.asks_at or self._coming.isdisjoint(members)
 
     def close(self, members: Collection[int], now: float, out: Array) -> None:
         """Write the team's model, which has moved."""
@@ -100,6 +119,8 @@ class Outer(Way):
         mean[:end] *= self._rate
         np.add(told, mean, out=out)
         self._told = out
+        if self._closing < math.inf:
+            self._carried, self._first = now - self._closing, False
         self._open(now)
 
     def heard(self, newest: Array) -> None:
@@ -120,7 +141,8 @@ class Outer(Way):
     def _open(self, now: float | None) -> None:
         self._opened = now
         self._sum[:] = 0.0
-        self._came, self._longest = 0, 0.0
-        self._arrived: set[int] = set()
-        self._called: set[int] = set()
-        self.steps, self._due, self.asks_at = {}, math.inf, math.inf
+        self._came = 0
+        self._arrived: set[int] = set()  # who is through
+        self._called: set[int] = set()  # who has not answered
+        self._coming: set[int] = set()  # whose change is on its way
+        self.steps, self._closing, self._due, self.asks_at = {}, math.inf, math.inf, math.inf
