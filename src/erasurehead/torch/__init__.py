@@ -2,8 +2,8 @@
 
 A script joins its team (`join`), wraps its optimizer (`Team.optimizer`) and stays as it is; `simulate` runs it on a
 virtual clock. `measure` names who is late in a loop of `DistributedDataParallel`, and changes nothing of what it
-computes. Who belongs to a team and who gathers is agreed on in `_membership.py`. The room knows PyTorch, delays, and
-the faults and clock of peers, but no codes and no loop of the library's.
+computes. Who belongs to a team and who gathers is agreed on in `_membership.py`. The room knows PyTorch, delays,
+the faults and clock of peers, and schemes with their codes and decoders, but no loop of the library's.
 """
 
 from __future__ import annotations

@@ -270,22 +270,37 @@ class BusyMeeting(Meeting):
         return newest[:length] + (self._before[:length] - newest[:length]) * (1.0 / ranks)
 
 
-@final
 class GradientMeeting(Meeting):
     """The gradient of each step goes out, and the mean of those that came in time is what all optimizers get.
 
     What goes out: gradients; changes of buffers; for each parameter whether it has a gradient; rates of groups.
     """
 
+    more = 0
+    """Elements that go out behind these."""
+
+    most_late = 1
+    """Versions by which a gradient may be late."""
+
     def _prepared(self) -> tuple[Way, Array]:
         flat, present = self._flat, self._flat.length + len(self._flat.parameters)
-        self._sent = flat.room(len(flat.parameters) + len(self._optimizer.param_groups))
-        ends = 0, flat.n_parameters, flat.length, present, len(self._sent)
+        self._sent = flat.room(len(flat.parameters) + len(self._optimizer.param_groups) + self.more)
+        ends = 0, flat.n_parameters, flat.length, present, len(self._sent) - self.more
         self._gradient, self._buffers, self._present, self._rates = (slice(*pair) for pair in pairwise(ends))
         self._before = flat.read_buffers(self._sent[self._buffers].copy())
         told = self._sent.copy()
         flat.read(told[: flat.length])
-        return FirstGradients(told), told
+        return self._way(told), told
+
+    def _way(self, told: Array) -> Way:
+        return FirstGradients(told)
+
+    def _stuck(self) -> bool:
+        """Whether there will be no version any more, as `_check` then says."""
+        return False
+
+    def _complete(self) -> None:
+        """Make what goes out whole, which has the gradient already."""
 
     def take(self) -> None:
         member = self.member
@@ -314,17 +329,21 @@ class GradientMeeting(Meeting):
         flat.gradients(self._sent[self._gradient], self._sent[self._present])
         self._sent[self._buffers] = flat.read_buffers(self._sent[self._buffers]) - self._before
         self._sent[self._rates] = [group["lr"] for group in self._optimizer.param_groups]
+        self._complete()
         self._step = step
         seconds = place.now() - self._began
         with place.held():
             since = member.newest
-            late = since[1] > self.taken[1] + 1
+            late = since[1] > self.taken[1] + self.most_late
             if late:
                 member.drop(seconds)
             else:
                 member.offer(self._sent, 1, samples(), seconds, self.taken[1])
         while not late and member.newest == since:
-            place.wait(lambda: member.newest != since or bool(member.asked) or member.forgotten, "others' gradients")
+            place.wait(
+                lambda: member.newest != since or bool(member.asked) or member.forgotten or self._stuck(),
+                "others' gradients",
+            )
             self._check()
             self._serve()
         self.take()

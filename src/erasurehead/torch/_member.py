@@ -205,6 +205,9 @@ class Member:
         if not self.membership.belongs:
             return
         self._version = version
+        if self.way.replaces:
+            self._unsent.clear()
+            self._kept.clear()
         if not self.membership.gathers and (self._unread or self._orphaned):
             self._unsent.add(vector, steps, samples, seconds)
         else:

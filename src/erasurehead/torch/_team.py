@@ -14,10 +14,11 @@ from typing import Any, Literal, cast, final
 import torch
 from torch.optim import LBFGS, Optimizer
 
-from erasurehead.errors import ErasureHeadError, check_count, invalid
+from erasurehead.errors import ErasureHeadError, check_count, invalid, real
 from erasurehead.torch import _generators, _state
 from erasurehead.torch._agreed import about
 from erasurehead.torch._batches import Batches, Feed, Source, Speeds, mixed, shard
+from erasurehead.torch._coded import CodedBatches, CodedMeeting, scheme_for
 from erasurehead.torch._flat import Flat, finite
 from erasurehead.torch._handouts import Handouts, Stock
 from erasurehead.torch._meetings import BusyMeeting, GradientMeeting, Meeting, Step
@@ -86,7 +87,8 @@ class Team:
         record: str | Path | None = None,
         bfloat16: bool = False,
         *,
-        every: int | None = None,
+        every: int | Literal["gradient"] | None = None,
+        scheme: str | None = None,
         outer_rate: float = OUTER_RATE,
         outer_momentum: float = OUTER_MOMENTUM,
     ) -> TeamOptimizer:
@@ -104,6 +106,11 @@ class Team:
                 With `every`, how far the team's model has moved, too.
             every: for slow networks: ranks meet when they have made so many steps by themselves, each with an optimizer
                 state of its own, and late ones send what they have (outer steps, as in DiLoCo).
+                With "gradient": all meet in each step, and have the gradient of the same batch, whoever is late or
+                dies: see `scheme`.
+            scheme: with `every="gradient"`: a scheme of the library whose ranks add up whole gradients, such as
+                "exact(load=2)", "erasurehead(load=2, wait_for=6)", or "first(7)" for the first of ranks that share a
+                batch. Samples come from `batches` then, and a rank has those of all its tasks.
             outer_rate, outer_momentum: of these meetings: the mean of what ranks have changed goes, as a gradient, to
                 SGD with Nesterov's momentum.
 
@@ -125,11 +132,21 @@ class Team:
         self._records = None if record is None else Path(record)
         if way not in (None, *_WAYS):
             raise invalid("way", f"must be one of {', '.join(_WAYS)}", way)
-        outer = None if every is None else OuterSteps.checked(every, outer_rate, outer_momentum)
-        if outer is not None and way is not None:
-            raise invalid("way", "must be left out where ranks meet every so many steps", way)
-        chosen = way or ("busy" if steps_average(optimizer) else "first-gradients")
-        if outer is None and chosen == "first-gradients" and isinstance(optimizer, LBFGS) and self.size > 1:
+        if every is not None and way is not None:
+            raise invalid("way", "must be left out where every says how ranks meet", way)
+        if scheme is not None and every != "gradient":
+            raise invalid("every", "must be 'gradient' with a scheme", every)
+        chosen: str = way or ("busy" if steps_average(optimizer) else "first-gradients")
+        if every == "gradient":
+            chosen = f"gradients by {scheme}"
+            meeting = partial(CodedMeeting, scheme_for(scheme, self.size))
+        elif every is not None:
+            outer = OuterSteps.checked(every, outer_rate, outer_momentum)
+            chosen, meeting = str(outer), partial(OuterMeeting, outer)
+        else:
+            meeting = _WAYS[chosen]
+        one_gradient = every == "gradient" or chosen == "first-gradients"
+        if one_gradient and isinstance(optimizer, LBFGS) and self.size > 1:
             raise invalid(
                 "optimizer",
                 "must make a step of one gradient to meet others",
@@ -141,8 +158,7 @@ class Team:
         self._optimizer = TeamOptimizer(optimizer, self._step, alone=self.size == 1)
         if self.size > 1:
             flat = Flat(optimizer.param_groups, plain)
-            own = about(optimizer, plain, self.size, chosen if outer is None else str(outer))
-            meeting = _WAYS[chosen] if outer is None else partial(OuterMeeting, outer)
+            own = about(optimizer, plain, self.size, chosen)
             self._meeting = meeting(
                 self._place, flat, optimizer, self._optimizer.own_step, self._record, own, bfloat16, self._leave_out
             )
@@ -172,7 +188,7 @@ class Team:
         drop_last: bool = False,
         speeds: Speeds = None,
         **options: Any,
-    ) -> Batches:
+    ) -> Batches | CodedBatches:
         """Return this rank's batches of an epoch in which the team has each sample once.
 
         Each rank takes its next piece of the batch when it needs one, so that fast ranks make more steps than slow
@@ -202,6 +218,10 @@ class Team:
             self._feeds.append(feed)
         epoch = feed.next_epoch if epoch is None else check_count("epoch", epoch, 0)
         feed.next_epoch = epoch + 1
+        if isinstance(self._meeting, CodedMeeting):
+            if speeds is not None:
+                raise invalid("speeds", "must be left out where a scheme says who computes what", speeds)
+            return CodedBatches(feed, self._meeting, epoch, batch_size, seed, drop_last, self._source.add_samples)
         return Batches(feed, self._source, epoch, batch_size, seed, drop_last, speeds)
 
     def shard(self, dataset: Any) -> Any:
@@ -320,6 +340,23 @@ class Team:
     def add_samples(self, samples: float) -> None:
         """Say that the next step is computed from so many more samples; `batches` does."""
         self._samples += samples
+
+    def weigh(self, weight: float) -> None:
+        """Say by what the loss of the next step is divided, where gradients are coded and it is not its samples.
+
+        Such as the sum of class weights, or the number of tokens that are not ignored. A batch's gradient is that of
+        the sum of all losses divided by the sum of all these.
+
+        Arguments:
+            weight: by what this rank's loss is divided, above 0.
+
+        Raises:
+            InvalidArgument: if it breaks the rule.
+        """
+        if not 0.0 < real(weight) < float("inf"):
+            raise invalid("weight", "must be a number above 0", weight)
+        if isinstance(self._meeting, CodedMeeting):
+            self._meeting.weigh(float(weight))
 
     def __enter__(self) -> Team:
         return self

@@ -21,6 +21,9 @@ class Way(ABC):
     keeps: ClassVar[bool] = False
     """Whether all that a rank has sent since the newest version is sent again when who gathers dies."""
 
+    replaces: ClassVar[bool] = False
+    """Whether what a rank sends takes the place of what it has sent before, instead of being added to it."""
+
     asks_at: float = math.inf
     """When `closes` is to be asked again, by the clock of who gathers, if nothing comes until then."""
 

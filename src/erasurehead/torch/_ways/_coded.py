@@ -1,0 +1,107 @@
+"""One gradient a step by a scheme of the library: that of the same batch, whichever ranks it comes from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from typing import final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead.schemes import Scheme
+from erasurehead.schemes.wait_rules import Verdict
+from erasurehead.schemes.wait_rules._residual import Decodable
+from erasurehead.schemes.wait_rules._view import View
+from erasurehead.torch._ways._base import Way
+
+TAIL = 3
+"""Elements that end what a rank sends: by what its loss is divided, by which worker of the code, at which step."""
+
+
+def workers_of(ranks: Collection[int], n_workers: int) -> dict[int, int]:
+    """Return which worker of the code each rank is: its number, or for one that came later the first that is free."""
+    free = sorted(set(range(n_workers)).difference(ranks))
+    late = sorted(rank for rank in ranks if rank >= n_workers)
+    found = {rank: rank for rank in ranks if rank < n_workers}
+    return found | {rank: free[place] if place < len(free) else rank % n_workers for place, rank in enumerate(late)}
+
+
+def lost(scheme: Scheme, ranks: Collection[int]) -> bool:
+    """Return whether a scheme waits for the whole gradient, and some ranks do not hold all tasks."""
+    able = workers_of(ranks, scheme.code.n_workers).values()
+    return (
+        isinstance(scheme.rule, Decodable)
+        and scheme.rule.verdict(View(scheme.decoder, able=able)) is Verdict.UNREACHABLE
+    )
+
+
+@final
+class Coded(Way):
+    """Decodes the gradient of a batch from the sums that ranks send.
+
+    Arguments:
+        scheme: code, decoder and wait rule.
+        sums: elements of a vector that are sums over samples; the others are counts, or means.
+        like: a vector as ranks send them, of which nothing is kept.
+    """
+
+    name = "gradient"
+    waits = True
+    replaces = True
+
+    def __init__(self, scheme: Scheme, sums: int, like: Array) -> None:
+        self.steps = {}
+        self._scheme, self._sums = scheme, sums
+        self._now = float(like[-1])  # the step that is gathered
+        self._opened: float | None = None
+        self._open(None)
+
+    def fold(self, rank: int, vector: Array, steps: int, samples: float, seconds: float) -> None:
+        if vector[-1] == self._now:  # else it is of another batch
+            self._came[int(vector[-2])] = vector
+            self.steps[rank] = steps
+
+    def closes(self, members: Collection[int], now: float) -> bool:
+        if self._opened is None:
+            self._opened = now
+        able = set(workers_of(members, self._scheme.code.n_workers).values())
+        view = View(self._scheme.decoder, able=able)
+        view.pass_time(now - self._opened)
+        for worker in self._came:
+            view.add(int(self._scheme.code.messages_of(worker)[0]))
+        verdict = self._scheme.rule.verdict(view)
+        if verdict is Verdict.WAIT:
+            wake = self._scheme.rule.wake(view)
+            self.asks_at = math.inf if wake is None else self._opened + wake
+        if verdict is Verdict.UNREACHABLE:  # with fewer ranks than it counts; but never a part for the whole
+            return able <= self._came.keys() and not isinstance(self._scheme.rule, Decodable)
+        return verdict is Verdict.STOP
+
+    def close(self, members: Collection[int], now: float, out: Array) -> None:
+        """Write the gradient of the mean loss, and what follows it."""
+        code = self._scheme.code
+        messages = {int(code.messages_of(worker)[0]): vector for worker, vector in self._came.items()}
+        session = self._scheme.decoder.begin()
+        session.extend(sorted(messages))
+        decoded, end = session.decoding(), self._sums
+        out[:] = 0.0
+        for message, weight in zip(decoded.messages.tolist(), decoded.weights[0].tolist(), strict=True):
+            if weight:
+                vector = messages[message]
+                out[:end] += weight * vector[:end]
+                out[-TAIL] += weight * vector[-TAIL]
+                out[end:-TAIL] += vector[end:-TAIL] / np.count_nonzero(decoded.weights[0])
+        out[:end] /= out[-TAIL]
+        out[-2:] = 0.0, self._now + 1.0
+        self._open(now)
+        self._now = float(out[-1])
+
+    def restart(self, newest: Array) -> None:
+        self._now = float(newest[-1])
+        self._open(None)
+
+    def _open(self, now: float | None) -> None:
+        self._opened = now
+        self._came: dict[int, Array] = {}
+        self.steps, self.asks_at = {}, math.inf

@@ -1,0 +1,250 @@
+"""Gradients by a scheme, on the virtual clock: that of the same batch, whoever dies, hangs, comes or is late."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+from torch.utils.data import Dataset, TensorDataset
+
+import erasurehead.torch as eht
+from erasurehead.consensus import Crash, NetworkPartition
+from erasurehead.errors import ErasureHeadError, InvalidArgument
+from erasurehead.torch import _simulate
+from erasurehead.torch._batches import permutation
+from erasurehead.torch._simulate import Hang, Join
+from erasurehead.torch._ways._coded import workers_of
+
+from .small import X, Y, momentum, net, weights
+
+pytestmark = pytest.mark.timeout(120)
+
+RANKS, BATCH, EPOCHS = 4, 48, 3
+DATA = TensorDataset(X[:200], Y[:200])  # four batches and a smaller one
+STEPS = 5 * EPOCHS
+LATE = {"seconds_per_sample": 0.01, "delays": "exponential(mean=0.2, seed=1)"}
+CLASSES = torch.tensor([1.0, 3.0, 0.5])
+
+
+def dropping() -> torch.nn.Module:
+    model = net()
+    return torch.nn.Sequential(model[0], torch.nn.Dropout(0.3), model[1], model[2])  # pyright: ignore[reportIndexIssue]
+
+
+def normed() -> torch.nn.Module:
+    return torch.nn.Sequential(torch.nn.BatchNorm1d(12), net())
+
+
+class Noisy(Dataset[Any]):
+    """Samples with noise that is drawn whenever one is read."""
+
+    def __len__(self) -> int:
+        return 200
+
+    def __getitem__(self, index: int) -> Any:
+        return X[index] + 0.3 * torch.randn(12), Y[index]
+
+
+def train(
+    scheme: str = "exact(load=2)",
+    make: Any = net,
+    data: Any = DATA,
+    epochs: range = range(EPOCHS),
+    path: Path | None = None,
+    load: bool = False,
+    weighted: bool = False,
+) -> tuple[torch.Tensor, int, list[torch.Tensor]]:
+    team = eht.join()
+    model = make()
+    optimizer = team.optimizer(momentum(model), model, every="gradient", scheme=scheme)
+    if load and path is not None:
+        team.load(path)
+    for epoch in epochs:
+        for inputs, labels in team.batches(data, batch_size=BATCH, epoch=epoch):
+            optimizer.zero_grad()
+            cross_entropy(model(inputs), labels, CLASSES if weighted else None).backward()
+            if weighted:
+                team.weigh(float(CLASSES[labels].sum()))
+            optimizer.step()
+    if path is not None and not load:
+        team.save(path)
+    return weights(model), team.skipped, [buffer.clone() for buffer in model.buffers()]
+
+
+def alone(weighted: bool = False) -> torch.Tensor:
+    """Return what one process comes to that has the whole batch in each step."""
+    model = net()
+    optimizer = momentum(model)
+    for epoch in range(EPOCHS):
+        order = permutation(200, 0, epoch)
+        for own in order.split(BATCH):
+            optimizer.zero_grad()
+            cross_entropy(model(X[own]), Y[own], CLASSES if weighted else None).backward()
+            optimizer.step()
+    return weights(model)
+
+
+def same(result: Any, expected: torch.Tensor, dead: frozenset[int] = frozenset()) -> None:
+    """Check that all ranks but the dead have the same weights as others, to rounding."""
+    for rank, found in enumerate(result.returned):
+        assert found is not None or rank in dead  # which may have been through before
+        if found is not None:
+            assert torch.allclose(found[0], expected, atol=2e-6), f"rank {rank}"
+
+
+@pytest.mark.parametrize("delays", [{"seconds_per_sample": 0.01}, LATE])
+@pytest.mark.parametrize("scheme", ["exact(load=2)", "uncoded()", "decodable()", "erasurehead(load=4, wait_for=2)"])
+def test_a_step_is_one_of_the_whole_batch_whoever_is_late(scheme: str, delays: dict[str, Any]) -> None:
+    result = eht.simulate(lambda: train(scheme), RANKS, **delays)
+    same(result, alone())
+    assert len(result.versions) == STEPS
+
+
+def test_losses_that_are_not_divided_by_samples() -> None:
+    same(eht.simulate(lambda: train(weighted=True), RANKS, **LATE), alone(weighted=True))
+
+
+def test_approximate_schemes_take_the_mean_of_what_came() -> None:
+    """Three of four parts of each batch: not the whole batch's gradient, and yet the size of it."""
+    result = eht.simulate(lambda: train("first(3)"), RANKS, **LATE)
+    assert all(len(version.steps) == 3 for version in result.versions)
+    found = result.returned[0]
+    assert found is not None
+    apart, gone = float((found[0] - alone()).norm()), float((alone() - weights(net())).norm())
+    assert 0.001 * gone < apart < 0.3 * gone
+
+
+@pytest.mark.parametrize("latency", [0.0, 0.05])
+@pytest.mark.parametrize("rank", range(RANKS))
+def test_one_dies_between_any_two_events_and_the_weights_are_the_same(
+    rank: int, latency: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle, count, at = _simulate._Clock._handle, [0], [0]  # pyright: ignore[reportPrivateUsage]
+
+    def handled(clock: _simulate._Clock, *event: Any) -> None:  # pyright: ignore[reportPrivateUsage]
+        handle(clock, *event)
+        count[0] += 1
+        if count[0] == at[0]:
+            clock.end(clock.ranks[rank])
+
+    monkeypatch.setattr(_simulate._Clock, "_handle", handled)  # pyright: ignore[reportPrivateUsage]
+    expected = alone()
+    same(eht.simulate(train, RANKS, latency=latency, **LATE), expected)
+    for moment in range(3 + rank, count[0] - 20, 17):
+        count[0], at[0] = 0, moment
+        result = eht.simulate(train, RANKS, latency=latency, **LATE)
+        same(result, expected, frozenset({rank}))
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        (Hang(0, 1.0, 9.0),),
+        (Hang(1, 1.0, 9.0),),
+        (Crash(0, 2.0), Crash(2, 3.0)),  # one of each group
+        (Crash(3, 1.0, rejoin=2.0),),
+        (Crash(2, 1.0, rejoin=2.0), Crash(3, 6.0)),  # whoever came has the place of the first
+        (Join(2.0),),
+        (NetworkPartition((1,), 1.0, 1.3),),
+        (NetworkPartition((3,), 1.0, 5.0),),
+    ],
+)
+def test_ranks_hang_come_and_are_cut_off_and_the_weights_are_the_same(faults: tuple[_simulate.Event, ...]) -> None:
+    result = eht.simulate(train, RANKS, faults=faults, **LATE)
+    same(result, alone(), frozenset(fault.peer for fault in faults if isinstance(fault, Crash)))
+
+
+@pytest.mark.parametrize(("make", "data"), [(dropping, DATA), (normed, DATA), (net, Noisy())])
+def test_what_a_step_draws_and_averages_is_the_same_whoever_computes_it(make: Any, data: Any) -> None:
+    calm = eht.simulate(lambda: train(make=make, data=data), RANKS, seconds_per_sample=0.01).returned[0]
+    assert calm is not None
+    disturbed = eht.simulate(lambda: train(make=make, data=data), RANKS, faults=[Crash(2, 2.0)], **LATE)
+    same(disturbed, calm[0], frozenset({2}))
+    assert disturbed.returned[1] is not None
+    assert all(torch.allclose(one, two, atol=1e-5) for one, two in zip(disturbed.returned[1][2], calm[2], strict=True))
+
+
+def test_a_group_that_has_died_ends_the_others_by_an_error() -> None:
+    with pytest.raises(ErasureHeadError, match="nobody else has all the tasks of ranks 0, 1, which are gone"):
+        eht.simulate(train, RANKS, faults=[Crash(0, 2.0), Crash(1, 3.0)], **LATE)
+
+
+def test_it_goes_on_from_what_was_saved_to_the_bit(tmp_path: Path) -> None:
+    path = tmp_path / "team"
+    whole = eht.simulate(lambda: train(path=tmp_path / "whole"), RANKS, seconds_per_sample=0.01)
+    eht.simulate(lambda: train(epochs=range(2), path=path), RANKS, seconds_per_sample=0.01)
+    resumed = eht.simulate(lambda: train(path=path, load=True), RANKS, seconds_per_sample=0.01)
+    assert len(resumed.versions) == 5
+    for one, other in zip(resumed.returned, whole.returned, strict=True):
+        assert one is not None
+        assert other is not None
+        assert torch.equal(one[0], other[0])
+
+
+def test_a_batch_whose_gradient_is_not_finite_is_left_out_by_all() -> None:
+    x = X[:200].clone()
+    x[7] = float("nan")
+    result = eht.simulate(lambda: train(data=TensorDataset(x, Y[:200])), RANKS, **LATE)
+    found = [each for each in result.returned if each is not None]
+    assert all(torch.isfinite(each[0]).all() and torch.equal(each[0], found[0][0]) for each in found)
+    assert len(result.versions) == STEPS
+    assert any(each[1] for each in found)
+
+
+def test_which_worker_a_rank_is() -> None:
+    assert workers_of({0, 1, 2}, 3) == {0: 0, 1: 1, 2: 2}
+    assert workers_of({0, 2, 5, 3}, 3) == {0: 0, 2: 2, 3: 1, 5: 2}
+
+
+@pytest.mark.parametrize(
+    ("scheme", "text"),
+    [
+        (None, r"scheme must be given with every='gradient'; such as 'exact\(load=2\)' or 'first\(7\)'"),
+        (
+            "exact(load=3, code='cyclic')",
+            r"which needs a coefficient for each task\"; take exact\(load=2\) or first\(7\)",
+        ),
+        ("compute_once()", "which has several messages of a rank"),
+        ("asynchronous()", "which remembers more than one step"),
+        ("nonsense(3)", "'nonsense' is unknown"),
+    ],
+)
+def test_schemes_that_do_not_fit_are_refused(scheme: str | None, text: str) -> None:
+    with pytest.raises(InvalidArgument, match=text):
+        eht.simulate(lambda: train(scheme), 7)  # pyright: ignore[reportArgumentType]
+
+
+def test_what_is_said_wrongly_is_refused() -> None:
+    def other(**options: Any) -> None:
+        team = eht.join()
+        model = net()
+        optimizer = team.optimizer(momentum(model), model, **options)
+        model(X[:8]).sum().backward()
+        optimizer.step()
+
+    def batches(**options: Any) -> None:
+        team = eht.join()
+        model = net()
+        team.optimizer(momentum(model), model, every="gradient", scheme="exact(load=2)")
+        next(iter(team.batches(DATA, **options)))
+
+    for options, text in (
+        (
+            {"every": "gradient", "scheme": "uncoded()"},
+            "needs the batches of team.batches, got 'a step of other samples'",
+        ),
+        ({"scheme": "uncoded()"}, "every must be 'gradient' with a scheme"),
+        ({"every": "gradient", "scheme": "uncoded()", "way": "busy"}, "way must be left out"),
+    ):
+        with pytest.raises(InvalidArgument, match=text):
+            eht.simulate(lambda options=options: other(**options), RANKS)
+    for options, text in (
+        ({"batch_size": 3}, "batch_size"),
+        ({"batch_size": 8, "num_workers": 1}, "num_workers must be 0 where a late rank leaves out steps"),
+        ({"batch_size": 8, "speeds": "measured"}, "speeds must be left out where a scheme says who computes what"),
+    ):
+        with pytest.raises(InvalidArgument, match=text):
+            eht.simulate(lambda options=options: batches(**options), RANKS)
