@@ -302,7 +302,7 @@ def test_it_goes_on_from_what_was_saved(tmp_path: Path) -> None:
         ({"every": 2.5}, "every"),
         ({"every": 5, "outer_rate": 0.0}, "outer_rate must be a number above 0"),
         ({"every": 5, "outer_momentum": 1.0}, "outer_momentum must be at least 0 and below 1"),
-        ({"every": 5, "way": "busy"}, "way must be left out where ranks meet every so many steps"),
+        ({"every": 5, "way": "busy"}, "way must be left out where every says how ranks meet"),
     ],
 )
 def test_settings_that_break_a_rule_are_refused(options: dict[str, Any], text: str) -> None:

@@ -94,6 +94,7 @@ class OuterMeeting(Meeting):
 
     def step(self, step: Step, samples: Callable[[], float]) -> float | None:
         flat, place = self._flat, self.place
+        flat.check()
         self.take()
         with place.held():
             self._moves = True
@@ -161,6 +162,14 @@ class OuterMeeting(Meeting):
             )
         if offered:
             self._began = self._until = self.place.now()
+
+    def _newest(self) -> Array:
+        with self.place.held():
+            name, _, newest = self.member.latest()
+            if name != self.taken or not self._steps:
+                return newest
+            change = self._flat.change(self._base, self._flat.room())
+            return newest + change / max(len(self.member.steppers), 1)
 
     def _begin_anew(self) -> None:
         """Drop what was changed since the last time that it was offered."""
