@@ -43,7 +43,7 @@ def test_bad_input_is_a_sentence(typed: Typed, command: str) -> None:
     Path("empty").mkdir()
     Path("file").write_text("hello\n")
     for name, said in (
-        ("nowhere", "'nowhere' is not the folder of a run: it does not exist."),
+        ("nowhere", "'nowhere' is not a run folder: it does not exist."),
         ("empty", "'empty' is not the folder of a run, a comparison or a drill: neither it nor a folder in it has"),
         ("file", "'file' is not the record of a team of networks"),
     ):

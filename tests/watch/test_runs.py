@@ -273,13 +273,13 @@ def test_what_is_no_run_is_refused_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a,b\n1,2\n")
     os.mkfifo(tmp_path / "pipe")
     for name, said in (
-        ("nowhere", "is not the folder of a run: it does not exist."),
+        ("nowhere", "is not a run folder: it does not exist."),
         (
             "empty",
             "is not the folder of a run, a comparison or a drill: neither it nor a folder in it has steps.jsonl.",
         ),
-        ("a.csv", "is not the record of a team of networks, such as record= of team.optimizer names one; name such"),
-        ("pipe", "is not the record of a team of networks"),
+        ("a.csv", "is not the record of a team of networks, as record= of team.optimizer names one; name such"),
+        ("pipe", "is not a run folder: it is a file."),
     ):
         with pytest.raises(DataError, match="is not") as caught:
             Watch(tmp_path / name)

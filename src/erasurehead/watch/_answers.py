@@ -34,7 +34,7 @@ def answers(place: Path, first: float, last: float, low: int, high: int, most: i
         with Folder.open(place) as folder:
             file = folder.opened(ARRIVALS)
         try:
-            for row in _from(file, _begin_of(file, first)):
+            for row in map(_row, _lines(file, _begin_of(file, first))):
                 if number(row, "step") > last or len(found) == most:
                     break
                 if number(row, "step") >= first and low <= number(row, "worker") < high:
@@ -54,28 +54,24 @@ def _begin_of(file: int, step: float) -> int:
     low, high = 0, os.fstat(file).st_size
     while high - low > _PIECE:
         middle = (low + high) // 2
-        line = middle + len(_line_at(file, middle))
-        row = next((row for row in _from(file, line, line + _PROBED) if row.get("late") is not True), None)
+        lines = _lines(file, middle, middle + _PROBED)
+        begin = middle + len(next(lines, b"")) + 1
+        row = next((row for row in map(_row, lines) if row.get("late") is not True), None)
         if row is None or number(row, "step") >= step:
             high = middle
         else:
-            low = line
+            low = begin
     return low
 
 
-def _line_at(file: int, place: int) -> bytes:
-    """Return the rest of the line that a place is in, with its end."""
-    rest = b""
-    while b"\n" not in rest and (piece := os.pread(file, _PIECE, place + len(rest))):
-        rest += piece
-    return rest[: rest.find(b"\n") + 1] or rest
+def _row(line: bytes) -> Mapping[str, Any]:
+    return object_in(line, Path(ARRIVALS), 0)
 
 
-def _from(file: int, begin: int, end: float = float("inf")) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects in the whole lines from a place on, which is where a line begins."""
+def _lines(file: int, begin: int, end: float = float("inf")) -> Iterator[bytes]:
+    """Yield what there is from a place on, line by line: the rest of the first one, and whole ones."""
     rest = b""
     while begin < end and (piece := os.pread(file, _PIECE, begin)):
         begin += len(piece)
         *whole, rest = (rest + piece).split(b"\n")
-        for line in whole:
-            yield object_in(line, Path(ARRIVALS), 0)
+        yield from whole

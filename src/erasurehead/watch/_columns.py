@@ -53,7 +53,7 @@ class Columns:
 
     def __init__(self, *names: str) -> None:
         self.names = names
-        self._data: Array = np.empty((len(names), _FIRST_ROWS))
+        self._data: Array = np.zeros((len(names), _FIRST_ROWS))
         self._size = 0
 
     def __len__(self) -> int:
@@ -65,7 +65,7 @@ class Columns:
     def add(self, row: Mapping[str, Any]) -> None:
         """Add what a row says of the columns."""
         if self._size == self._data.shape[1]:
-            self._data = np.concatenate([self._data, np.empty_like(self._data)], axis=1)
+            self._data = np.pad(self._data, ((0, 0), (0, self._size)))
         self._data[:, self._size] = [number(row, name) for name in self.names]
         self._size += 1
 
@@ -80,11 +80,9 @@ class WorkerSets:
     def add(self, workers: IntArray) -> None:
         """Add the set of another row."""
         rows, width = self._data.shape
-        most = int(workers.max(initial=0)) // 8 + 1
-        if most > width or self._size == rows:
-            grown = np.zeros((rows + rows * (self._size == rows), max(width, 2 * most * (most > width))), np.uint8)
-            grown[:rows, :width] = self._data
-            self._data = grown
+        wanted = int(workers.max(initial=0)) // 8 + 1
+        if self._size == rows or wanted > width:
+            self._data = np.pad(self._data, ((0, rows), (0, max(0, 2 * wanted - width))))
         flags = np.zeros(8 * self._data.shape[1], dtype=np.uint8)
         flags[workers] = 1
         self._data[self._size] = np.packbits(flags)

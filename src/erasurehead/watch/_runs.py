@@ -297,15 +297,16 @@ class WatchedPeers(Watched):
         self._add(name, row)
 
     def _now(self) -> dict[str, Any]:
-        last = np.full((self._n_workers, 2), math.nan)
-        for peer, rows in enumerate(self._by_peer(0, self._n_workers)):
-            if rows.size:
-                last[peer] = rows[2, -1], np.mean(rows[2, -_RECENT:] - rows[0, -_RECENT:])
+        columns, last = self.columns[PEERS], np.zeros(self._n_workers)
+        peers = columns["peer"].astype(int)
+        np.maximum.at(last, peers, columns["end"])
+        counts = np.bincount(peers, minlength=self._n_workers)
+        total = np.bincount(peers, columns["end"] - columns["begin"], self._n_workers)
         return {
-            "steps": len(self.columns[PEERS]) / max(1, self._n_workers),
+            "steps": len(peers) / max(1, self._n_workers),
             "dead": self._gone[-1][1].tolist() if self._gone else [],
-            "last": last[:, 0].tolist(),
-            "lengths": last[:, 1].tolist(),
+            "last": last.tolist(),
+            "lengths": (total / np.maximum(counts, 1)).tolist(),
         }
 
     def _by_peer(self, low: int, high: int) -> list[Array]:

@@ -15,11 +15,12 @@ from erasurehead._internal.user_files import printable
 from erasurehead.drills._coordinator import SCHEDULE_FILE
 from erasurehead.drills._schedule import read_schedule
 from erasurehead.errors import DataError, ErasureHeadError
-from erasurehead.runs._names import STEPS
+from erasurehead.runs._names import STEPS, no_run_folder
 from erasurehead.watch._runs import Watched, Window, of_place
 from erasurehead.watch._tail import Tail
 
 _LOOK_EVERY = 2.0  # seconds between two looks at settings and summaries, and for runs that have begun
+_BREATH = 0.002  # seconds between two pieces of a file, in which those who wait are told what is known
 _MOST_RUNS = 100
 _BASELINE = "baseline"  # the run of a drill that no fault strikes
 
@@ -44,24 +45,22 @@ class Watch:
         self._changed, self._version = threading.Condition(), 0
         self._looked = -_LOOK_EVERY
         self._runs: dict[Path, Watched] = {}
-        self._find()
+        try:
+            self._find()
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise no_run_folder(self.path, error) from None
+        except OSError as error:
+            raise DataError(f"{error.filename} cannot be read: {error.strerror}.") from None
         if not self._runs:
-            raise DataError(self._nothing())
-
-    def _nothing(self) -> str:
-        shown = str(self.path)
-        if not self.path.exists():
-            return f"{shown!r} is not the folder of a run: it does not exist."
-        if not self.path.is_dir():
-            return (
-                f"{shown!r} is not the record of a team of networks, such as record= of team.optimizer names one; name "
-                "such a file, or the folder of a run."
+            what = (
+                f"the folder of a run, a comparison or a drill: neither it nor a folder in it has {STEPS}. Drills of "
+                "peers keep none; teams of networks write a file of their own where record= of team.optimizer names "
+                "one: name that file"
+                if self.path.is_dir()
+                else "the record of a team of networks, as record= of team.optimizer names one; name such a file, or "
+                "the folder of a run"
             )
-        return (
-            f"{shown!r} is not the folder of a run, a comparison or a drill: neither it nor a folder in it has "
-            f"{STEPS}. Drills of peers keep none; teams of networks write a file of their own where record= of "
-            "team.optimizer names one: name that file."
-        )
+            raise DataError(f"{str(self.path)!r} is not {what}.")
 
     @property
     def runs(self) -> list[Watched]:
@@ -96,6 +95,7 @@ class Watch:
             for run in self.runs:
                 again = self._read(run, looks)
                 while again and time.monotonic() < until:
+                    time.sleep(_BREATH)
                     again = self._read(run, False)
                 more |= again
             self.gone = ""
@@ -162,19 +162,18 @@ class Watch:
 
 def _places(path: Path) -> Iterator[Path]:
     """Yield the folders of runs: the folder itself, or else those in it; or the record of a team, if it is one."""
-    try:
-        if path.is_file():
+    if path.is_file():
+        with contextlib.suppress(ErasureHeadError):
             if {"version", "term", "gathered_by", "members"} <= (Tail(path).read() or [{}])[0].keys():
                 yield path
+        return
+    with Folder.open(path) as folder:
+        if folder.kind(STEPS):
+            yield path
             return
-        with Folder.open(path) as folder:
-            if folder.kind(STEPS):
-                yield path
-                return
-            for name in folder.names():
+        for name in folder.names():
+            with contextlib.suppress(OSError, ErasureHeadError):
                 if folder.kind(name) == "folder":
                     with folder.inside(name) as inner:
                         if inner.kind(STEPS) == "file":
                             yield path / name
-    except (OSError, ErasureHeadError):
-        return
