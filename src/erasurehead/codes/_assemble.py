@@ -9,15 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.arrays import Array, IntArray, ShortIntArray
 from erasurehead._internal.rng import stream
 from erasurehead.errors import InvalidArgument, check_count, check_size, invalid
 
 if TYPE_CHECKING:
     from erasurehead._internal.arrays import SparseMatrix
 
-ShortIntArray: TypeAlias = NDArray[np.int32]
-AnyIntArray: TypeAlias = NDArray[np.int64] | NDArray[np.int32]
+AnyIntArray: TypeAlias = IntArray | ShortIntArray
 
 
 def even_sizes(total: int, parts: int) -> IntArray:

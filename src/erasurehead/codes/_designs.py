@@ -8,9 +8,9 @@ from itertools import count, product
 
 import numpy as np
 
-from erasurehead._internal.arrays import IntArray
+from erasurehead._internal.arrays import IntArray, ShortIntArray
 from erasurehead._internal.resources import check_memory
-from erasurehead.codes._assemble import AnyIntArray, ShortIntArray, from_rows
+from erasurehead.codes._assemble import AnyIntArray, from_rows
 from erasurehead.codes._base import GradientCode, one_message_code
 from erasurehead.codes._fields import Field, is_prime, prime_power
 from erasurehead.codes._structure import BlockDesign, Structure
