@@ -26,7 +26,7 @@ from erasurehead.runs._checkpoints.store import CheckpointStore
 from erasurehead.runs._config import parts
 from erasurehead.runs._config.checking import build_config, overridden, read_config
 from erasurehead.runs._config.reachable import check_reachable
-from erasurehead.runs._config.resolving import Resolved, check_scheme, resolve
+from erasurehead.runs._config.resolving import Resolved, check_scheme, filled_in, resolve
 from erasurehead.runs._config.sections import Config, DataSection, OptimizerSection, ProblemSection
 from erasurehead.runs._config.toml import locating
 from erasurehead.runs._fingerprints import (
@@ -198,13 +198,11 @@ class Experiment:
             raise invalid(
                 "run.out and run.overwrite", "must be left out when a run is resumed in its own folder", folder
             )
-        resuming = has_steps(opened.path)  # or it ended before its first step
-        resolved = resolve(config, resuming=resuming)
-        config = resolved.config
+        config = filled_in(config)  # what has changed is told before what does not fit
         other = "max_seconds" in dict((changes or {}).get("run", {}))
         check_unfinished(opened, config.run.steps, config.run.max_seconds if other else None)
-        if not resuming:
-            return replace(cls.of(resolved), out=opened.path)
+        if not has_steps(opened.path):  # it ended before its first step
+            return replace(cls.from_config(config), out=opened.path)
         if not has_checkpoints(opened.path):
             again = f"erasurehead train {shlex.quote(str(opened.path / CONFIG))} --out {shlex.quote(str(opened.path))}"
             raise DataError(
@@ -219,7 +217,7 @@ class Experiment:
             raise DataError(f"{damage} To change settings, name them as options of --resume.")
         if damage := opened.damage(ENCODING):
             raise DataError(f"{damage} If you remove it, it is written again when the run is resumed.")
-        experiment = replace(cls.of(resolved, resuming=True), out=opened.path)
+        experiment = replace(cls.of(resolve(config, resuming=True), resuming=True), out=opened.path)
         now = {**experiment.facts(), "code": of_code(experiment.scheme.code)}
         check_unchanged(opened, facts, now, experiment.data.encoding)
         return experiment

@@ -101,13 +101,13 @@ def resolve(asked: Config, run: RunSection | None = None, *, resuming: bool = Fa
         TooLarge: if this machine has no memory for so many workers.
         EngineError: if the engine is that of an MPI job or a Ray cluster, and this cannot be asked for its size.
     """
-    run = run or settled(asked)
+    config = filled_in(asked, run)
+    run = config.run
     if starting:  # before anything is built for them
         hint = "use fewer workers (--workers)"
         if run.engine == "processes":
             hint += ", or a virtual clock (--engine virtual), which starts no processes"
         check_memory(f"A run of {counted('worker', run.workers)}", _OF_WORKER.get(run.engine, 0.0) * run.workers, hint)
-    config = with_choices(asked.model_copy(update={"run": run}))
     scheme = parse_scheme(config.scheme or "", run.workers)
     _check_engine_keys(run)
     parts.check_data_keys(config.data)
@@ -123,6 +123,11 @@ def resolve(asked: Config, run: RunSection | None = None, *, resuming: bool = Fa
     if run.out is not None:
         check_free(run.out, run.overwrite)
     return Resolved(asked, config, scheme, delays, None if resuming else _initial_folder(run))
+
+
+def filled_in(asked: Config, run: RunSection | None = None) -> Config:
+    """Return a configuration with all that `resolve` chooses, which is not checked yet; arguments as there."""
+    return with_choices(asked.model_copy(update={"run": run or settled(asked)}))
 
 
 def settled(config: Config, schemes: Sequence[str] = ()) -> RunSection:
