@@ -121,14 +121,14 @@ def order(note: dict[str, Any], number: int, point: Array, kind: str = "gradient
     return Order(0, (point,), round=number, kind=kind, note=note)
 
 
-def reported_first(program: CodedProgram, point: Array, kind: str = "gradient", level: int = 2) -> Array:
-    """Return what a worker answers after its reports."""
-    asked = order({REPORTS: True}, 0, point, kind)
+def reported_first(program: CodedProgram, point: Array, kind: str, number: int, level: int = 2) -> Array:
+    """Return what a worker answers after its reports in a round."""
+    asked = order({REPORTS: True}, number, point, kind)
     taken = program.take(asked)
     for spec in program.remaining(asked, ()):
         program.compute(spec, taken, np.empty(spec.length))
     message = program.sent(False)[level].message
-    again = order({ASKED: {"level": level, "prior": [(message, 3.0)]}}, 1, point.copy(), kind)
+    again = order({ASKED: {"of": number, "level": level, "prior": [(message, 3.0)]}}, number + 1, point.copy(), kind)
     (spec,) = program.remaining(again, ())
     assert spec.prior == 3.0 * (2.0 if kind == "curvature" else 1.0)
     out = np.empty(spec.length)
@@ -161,7 +161,7 @@ def test_a_worker_computes_each_of_its_tasks_once_and_answers_with_the_coded_sum
     for program in programs:
         counting = Counting(program.shards[0])
         object.__setattr__(program, "shards", (counting,))
-        told = reported_first(program, point, kind)
+        told = reported_first(program, point, kind, 0)
         assert counting.tasks == 3
         plain, fresh = order({}, 2, point, kind), replace(program)
         specs = fresh.remaining(plain, ())
@@ -172,7 +172,7 @@ def test_a_worker_computes_each_of_its_tasks_once_and_answers_with_the_coded_sum
         wanted = np.empty(4)
         wanted[3] = counting.shard.combine(point, program.sums[2].coefficients[0], 0, wanted[:3])
         np.testing.assert_allclose(told[:4], wanted)
-        reported_first(program, point + 1.0, kind)  # another model: nothing of the old one is used
+        reported_first(program, point + 1.0, kind, 2)  # another model: nothing of the old one is used
         assert counting.tasks == 9
 
 

@@ -16,7 +16,7 @@ def nested(n_workers: int, stragglers: int, *, seed: int = 0) -> GradientCode:
 
     Worker i computes tasks i, i+1, ..., i+s in turn; after t + 1 of them it can send its message of the code that
     tolerates t stragglers. In the source the workers only signal their progress, and the coordinator asks for the one
-    level that can be decoded; the message rows, in order, serve both ways.
+    level that can be decoded: that is the scheme `nested`. The message rows, in order, serve both ways.
 
     Arguments:
         n_workers: number of workers and of tasks.

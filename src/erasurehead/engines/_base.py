@@ -47,7 +47,8 @@ REPORTS = "reports"
 
 ASKED = "asked"
 """Key of the note of an order for one message of each worker, that of a `level`, after an order for reports in the same
-step. Its `prior` has the number of each message that is asked for, with how much of its work was reported as done."""
+step, in the round `of`. Its `prior` has the number of each message that is asked for, with how much of its work was
+reported as done."""
 
 
 @dataclass(frozen=True, eq=False)

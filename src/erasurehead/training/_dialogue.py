@@ -43,7 +43,7 @@ def gathered(
         level = int(levels[found.messages[0]])
     while True:
         with pool.asking(level):
-            order = number({ASKED: {"level": level, "prior": _prior(heard, level)}})
+            order = number({ASKED: {"of": heard.order.round, "level": level, "prior": _prior(heard, level)}})
             try:
                 return order, rounds.gather(order, tried, heard=heard)
             except LevelLost:

@@ -13,9 +13,8 @@ import hashlib
 import math
 import pickle
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
@@ -66,22 +65,6 @@ class MessageRecipe:
             out += vector
         else:
             out += np.where(self.places[piece] >= 0, vector[self.places[piece]], 0.0)
-
-
-@dataclass(frozen=True, eq=False)
-class _Kept:
-    """The vectors of single tasks that were computed for an order.
-
-    Attributes:
-        key, points: what it asks for, and where.
-        spec: a message that answers it.
-        tasks: the vectors, by the place of the task in its shard.
-    """
-
-    key: tuple[Any, ...]
-    points: Sequence[Array]
-    spec: MessageSpec
-    tasks: dict[int, Array] = field(default_factory=dict[int, Array])
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,44 +165,40 @@ class CodedProgram(Program):
         return sent[len(done) :]
 
     @cached_property
-    def _reported(self) -> list[_Kept]:
-        """What was computed for the newest order for reports, if any was."""
-        return []
+    def _reported(self) -> dict[int, dict[int, Array]]:
+        """The vectors of single tasks that were computed for the newest reports, by the round of these."""
+        return {}
 
-    def _kept_for(self, order: Order, local: Sequence[Sequence[Array]]) -> _Kept | None:
+    def _kept_for(self, order: Order) -> dict[int, Array] | None:
         """Return where the vectors of single tasks are kept of which several messages are made; None for none such."""
         if not any(spec.prior for spec in self._specs[False]):
             return None
-        key, arrays = (order.step, order.kind, order.coefficients, repr(block_of(order))), [*chain(*local)]
-        for kept in self._reported:
-            if kept.key == key and all(map(np.array_equal, kept.points, arrays)):
-                return kept
-        kept = _Kept(key, arrays, as_asked(self._specs[False][-1], order, 1))
-        if REPORTS in order.note:
-            self._reported[:] = [kept]
-        return kept
+        if REPORTS in order.note and order.round not in self._reported:
+            self._reported.clear()
+            self._reported[order.round] = {}
+        return self._reported.get(order.note[ASKED]["of"] if ASKED in order.note else order.round, {})
 
     def take(self, order: Order) -> Any:
         local = [[shard.take(point) for shard in self.shards] for point in order.points]
         newton = (order.note["damping"], order.note["iterations"]) if order.kind == NEWTON else None
         factors, own = order.coefficients or (1.0,) * len(models_of(order)), order.note.get(OWN_MODEL)
-        kept, reports = self._kept_for(order, local), REPORTS in order.note
-        return (local, factors, order.step, newton, block_of(order), own), kept, reports
+        inner, kept = (local, factors, order.step, newton, block_of(order), own), self._kept_for(order)
+        alone = None if kept is None else as_asked(self._specs[False][0], order, 1)
+        return inner, kept, alone, REPORTS in order.note
 
     def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
-        recipe, (taken, kept, reports) = self._recipes[spec.message], taken
-        if kept is None or taken[3] is not None:
-            self._combine(recipe, spec, taken, out)
+        recipe, (inner, kept, alone, reports) = self._recipes[spec.message], taken
+        if kept is None:
+            self._combine(recipe, spec, inner, out)
             return
         out[:] = 0.0
         for task in np.flatnonzero(recipe.coefficients[0]).tolist():
-            if task not in kept.tasks:
-                alone = np.zeros_like(recipe.coefficients)
-                alone[0, task] = 1.0
-                vector = kept.tasks[task] = np.empty(kept.spec.length, dtype=out.dtype)
-                self._combine(replace(recipe, coefficients=alone), kept.spec, taken, vector)
+            if task not in kept:
+                kept[task] = np.empty(alone.length, dtype=out.dtype)
+                unit = np.eye(1, recipe.coefficients.shape[1], task)
+                self._combine(replace(recipe, coefficients=unit), alone, inner, kept[task])
             if not reports:
-                out += recipe.coefficients[0, task] * kept.tasks[task]
+                out += recipe.coefficients[0, task] * kept[task]
 
     def _combine(self, recipe: MessageRecipe, spec: MessageSpec, taken: Any, out: Array) -> None:
         """Write the vector that a recipe stands for, computed from the samples."""
