@@ -385,7 +385,8 @@ def asynchronous(
         after_own_step: whether a worker that has answered goes on from the model that its message has moved, as
             published; else it goes on at once, from the newest model there is when it is done.
         rescaled: whether steps are shorter for faster workers, in place of `adaptive`: rescaled ASGD, which converges
-            to the optimum also where tasks differ. The step size is that of the slowest worker.
+            to the optimum also where tasks differ. The step size is that of the slowest worker, and not shortened by
+            the age of its messages: it must be small enough for their delays.
     """
     code = codes.uncoded(n_workers, n_tasks)
     aggregation = Asynchronous(adaptive and not rescaled, greatest_age, after_own_step, rescaled)
