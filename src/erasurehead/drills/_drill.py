@@ -28,7 +28,7 @@ from erasurehead.runs._config.sections import Config
 from erasurehead.runs._config.toml import to_toml
 from erasurehead.runs._jsonl import read_lines
 from erasurehead.runs._names import STEPS, check_writable, next_free
-from erasurehead.schemes import Scheme
+from erasurehead.schemes import Scheme, parse_scheme
 
 DRILLS = "drills"
 """The default folder for drills."""
@@ -101,7 +101,10 @@ class DrillSettings:
                 self.engine,
                 "take virtual, processes, mpi or ray",
             )
-        return build_config(tables)
+        config = build_config(tables)
+        if parse_scheme(self.scheme, self.workers).sums:  # which nobody can compare
+            return build_config({**tables, "faults": {"on_suspicion": self.on_suspicion}})
+        return config
 
 
 class Rehearsal:
