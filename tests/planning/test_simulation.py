@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ from erasurehead import delays, engines, optimizers, problems, schemes, training
 from erasurehead.codes import GradientCode, cyclic_repetition, fractional_repetition, uncoded
 from erasurehead.decoding import make_decoder
 from erasurehead.delays import Delays
-from erasurehead.engines._base import LateWork
 from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.planning import plan
 from erasurehead.planning._arrivals import ArrivalTimes
@@ -205,7 +205,7 @@ def test_plans_that_take_forever_are_refused_before_anything_is_built(n_workers:
 
 
 @pytest.mark.parametrize("late", ["preempt", "carry"])
-def test_sums_that_follow_reports_are_forecast(late: LateWork) -> None:
+def test_sums_that_follow_reports_are_forecast(late: Literal["preempt", "carry"]) -> None:
     text = "compute_once(load=2, pieces=2, sums=True)"
     rng = np.random.default_rng(1)
     problem = problems.LeastSquares(rng.standard_normal((48, 3)), rng.standard_normal(48))
