@@ -308,7 +308,9 @@ def compute_once(n_workers: int, load: int | None = None, pieces: int = 6, sums:
 def _once(sums: bool, scheme: Scheme) -> Scheme:
     again = scheme.reform
     assert again is not None
-    return replace(scheme, until_newer=True, turns=True, sums=sums, reform=partial(_once_again, again, sums))
+    return replace(
+        scheme, until_newer=True, turns=True, sums=sums, reform=partial(_made_again, partial(_once, sums), again)
+    )
 
 
 def nested(n_workers: int, load: int | None = None, seed: int = 0) -> Scheme:
@@ -430,7 +432,7 @@ def _self_setting(scheme: Scheme) -> Scheme:
     sums = code.one_message_each and 1 < code.load <= _MOST_MESSAGES
     by_task = decoding.make_decoder(transforms.by_task(code)) if sums else None
     rules = {**scheme.rules, EARLY: _early.Early(), NEWTON: _few.Few()}
-    return replace(scheme, rules=rules, reform=partial(_self_setting_again, again), by_task=by_task)
+    return replace(scheme, rules=rules, reform=partial(_made_again, _self_setting, again), by_task=by_task)
 
 
 def piag(
@@ -560,12 +562,8 @@ def _custom_again(
     return custom(resized(code, n_workers, held), rule.for_workers(code.n_workers, n_workers), aggregation)
 
 
-def _self_setting_again(again: _Reform, n_workers: int, held: Sequence[int] | None) -> Scheme:
-    return _self_setting(again(n_workers, held))
-
-
-def _once_again(again: _Reform, sums: bool, n_workers: int, held: Sequence[int] | None) -> Scheme:
-    return _once(sums, again(n_workers, held))
+def _made_again(make: Callable[[Scheme], Scheme], again: _Reform, n_workers: int, held: Sequence[int] | None) -> Scheme:
+    return make(again(n_workers, held))
 
 
 def _reporting_again(again: _Reform, n_workers: int, held: Sequence[int] | None) -> Scheme:
