@@ -142,7 +142,9 @@ def test_how_long_to_wait_for_ranks_in_step() -> None:
 
     alike = [9.0, *[1.0, 1.05, 0.95, 1.0] * 8]  # but for the first one, in which much is made ready
     assert patience(alike, 1.0) == pytest.approx(0.2)
-    assert patience(alike[:4], 1.0) == 0.0  # too few to tell
+    assert patience([9.0], 1.0) == 4.5  # nothing is known yet
+    assert patience([9.0, *[0.1, 1.9] * 3], 1.0) == pytest.approx(0.5)
+    assert patience([9.0, *[0.1, 1.9] * 4], 1.0) == 0.0
     assert patience(alike, 0.91) == 0.0  # one of ten is slow
     assert patience(alike, 1.1) == 0.0  # this one is
     assert patience([9.0, *[0.8, 1.2, 1.0, 1.0] * 8], 1.0) == pytest.approx(0.5)

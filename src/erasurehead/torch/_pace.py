@@ -6,7 +6,7 @@ from collections import deque
 from typing import final
 
 _STEPS = 32  # that must have been alike, as far as there are so many
-_LEAST = 4  # of which there must be, beside the first one, which takes as long as it likes
+_LEAST = 8  # of which there must be to tell, the first one included, which takes as long as it likes
 _APART = 0.5  # of a step: what lasts differ by more is not alike, and nobody waits for longer
 
 
@@ -16,22 +16,25 @@ class Pace:
 
     def __init__(self) -> None:
         self._steps: deque[tuple[float, int]] = deque(maxlen=_STEPS)
-        self._begun = False
+        self._made = 0
 
     def add(self, seconds: float, version: int) -> None:
         """Note how long a step took, and the newest version at its end."""
-        if self._begun:
-            self._steps.append((seconds, version))
-        self._begun = True
+        if self._made == 1:
+            self._steps.clear()
+        self._made += 1
+        self._steps.append((seconds, version))
 
     @property
     def patience(self) -> float:
         """How many seconds to wait for the others at most: twice as many as own steps differ by; 0 if not in step.
 
-        As many versions come in its steps as it makes, unless others are faster or slower.
+        As many versions come in its steps as it makes, unless others are faster or slower. First steps, in which
+        moments are made of little, wait for half of one.
         """
         lasts = [seconds for seconds, _ in self._steps]
-        if len(lasts) < _LEAST or abs(self._steps[-1][1] - self._steps[0][1] - len(lasts) + 1) > 1:
-            return 0.0
-        apart, most = max(lasts) - min(lasts), _APART * sum(lasts) / len(lasts)
-        return min(2.0 * apart, most) if apart <= most else 0.0
+        most = _APART * sum(lasts) / len(lasts)
+        if self._made <= _LEAST:
+            return most
+        apart, came = max(lasts) - min(lasts), self._steps[-1][1] - self._steps[0][1]
+        return min(2.0 * apart, most) if apart <= most and abs(came - len(lasts) + 1) <= 1 else 0.0

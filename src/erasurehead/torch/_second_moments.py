@@ -48,7 +48,8 @@ class SharedMomentum:
             for (parameter, old), (_, new) in islice(both, len(group["params"])):
                 buffer = self._optimizer.state.get(parameter, {}).get("momentum_buffer")
                 if buffer is not None and scale:
-                    buffer.copy_(old - new).mul_(scale)
+                    alike = buffer.device == old.device
+                    (torch.sub(old, new, out=buffer) if alike else buffer.copy_(old - new)).mul_(scale)
 
 
 class SharedMoments:
