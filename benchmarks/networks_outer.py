@@ -11,6 +11,10 @@ and DiLoCo has the outer rate and momentum of its paper, as ours.
 trained has 51,000 parameters, and lines that are slower by as much, which takes ours the same seconds. Losses are those
 of AdamW after the same samples.
 
+*Coded*: ten ranks whose steps have the gradients of the same batches as those of `DistributedDataParallel`, by exact
+codes: how many steps they make while that makes one, under the laws of `networks.py`; every sample costs computing, and
+a late rank ends its step before it begins the one that the others are at.
+
     python benchmarks/networks_outer.py             all, five seeds: about ten minutes of one core
     python benchmarks/networks_outer.py --seeds 1
     python benchmarks/networks_outer.py --only sorted
@@ -213,7 +217,9 @@ def over_lines(task: races.Task, ranks: int, steps: int, narrow: bool, seed: int
     ring = COMPUTE + 2.0 * (ranks - 1) / ranks * 32e-6 * PARAMETERS / MBIT
     model = run.returned[run.versions[-1].gathered_by]
     assert model is not None
-    return ring * steps / run.seconds, task.measure(model, "loss")
+    since = run.versions[0].seconds  # all have the first model, which a rank has to send to all others
+    made = sum(sum(version.steps.values()) for version in run.versions[1:]) / ranks
+    return ring * made / (run.versions[-1].seconds - since), task.measure(model, "loss")
 
 
 def synchronous_loss(task: races.Task, ranks: int, steps: int, seed: int) -> float:
@@ -245,15 +251,51 @@ def line_rows(seeds: Sequence[int]) -> tuple[dict[str, float], dict[str, str]]:
     return rows, {key: "<= 1.1" if "loss" in key else ">= 20" for key in rows if "bfloat16" in key}
 
 
+# Coded
+
+CODED_STEPS = 100
+SCHEMES = ("exact(load=2)", "exact(load=3)", "exact(load=5)")
+
+
+def coded(law: races.Law, scheme: str, seed: int) -> float:
+    """Return how many steps ranks make by a scheme while `DistributedDataParallel` makes one."""
+    data = torch.utils.data.TensorDataset(torch.zeros(races.RANKS * races.BATCH * CODED_STEPS, 1))
+
+    def main() -> None:
+        own = eht.join()
+        model = nn.Linear(1, 1)
+        inner = torch.optim.SGD(model.parameters(), 0.1)
+        optimizer = own.optimizer(inner, model, every="gradient", scheme=scheme)
+        for (inputs,) in own.batches(data, batch_size=races.RANKS * races.BATCH):
+            optimizer.zero_grad()
+            model(inputs).sum().backward()
+            optimizer.step()
+
+    run = eht.simulate(main, races.RANKS, delays=law.delays(seed), seconds_per_sample=law.seconds_per_sample())
+    assert len(run.versions) == CODED_STEPS
+    return races.waited(law, seed)(CODED_STEPS * races.RANKS * races.BATCH) / run.versions[-1].seconds
+
+
+def coded_rows(seeds: Sequence[int]) -> tuple[dict[str, float], dict[str, str]]:
+    """Return how many times as many steps a second exact codes make as `DistributedDataParallel`."""
+    rows = {
+        f"{name}, {scheme}: steps a second over DDP": statistics.median(coded(law, scheme, seed) for seed in seeds)
+        for name, law in races.LAWS.items()
+        if name != "c" or (races.folder() / "traces").is_dir()
+        for scheme in SCHEMES
+    }
+    return rows, {"a, exact(load=3): steps a second over DDP": ">= 3"}
+
+
 def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--only", default="", choices=("", "sorted", "lines"))
+    parser.add_argument("--only", default="", choices=("", "sorted", "lines", "coded"))
     options = parser.parse_args(given)
     torch.set_num_threads(1)
     rows: dict[str, float] = {}
     targets: dict[str, str] = {}
-    for name, part in (("sorted", sorted_rows), ("lines", line_rows)):
+    for name, part in (("sorted", sorted_rows), ("lines", line_rows), ("coded", coded_rows)):
         if options.only in ("", name):
             own, wanted = part(range(1, options.seeds + 1))
             rows |= own

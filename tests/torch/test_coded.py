@@ -25,7 +25,7 @@ pytestmark = pytest.mark.timeout(120)
 RANKS, BATCH, EPOCHS = 4, 48, 3
 DATA = TensorDataset(X[:200], Y[:200])  # four batches and a smaller one
 STEPS = 5 * EPOCHS
-LATE = {"seconds_per_sample": 0.01, "delays": "exponential(mean=0.2, seed=1)"}
+LATE = {"seconds_per_sample": 0.02, "delays": "exponential(mean=0.2, seed=1)"}
 CLASSES = torch.tensor([1.0, 3.0, 0.5])
 
 
@@ -101,6 +101,11 @@ def test_a_step_is_one_of_the_whole_batch_whoever_is_late(scheme: str, delays: d
     result = eht.simulate(lambda: train(scheme), RANKS, **delays)
     same(result, alone())
     assert len(result.versions) == STEPS
+
+
+def test_a_step_takes_the_time_of_its_samples() -> None:
+    result = eht.simulate(train, RANKS, seconds_per_sample=0.01)
+    assert result.seconds == pytest.approx(EPOCHS * (4 * BATCH + 8) / 2 * 0.01)
 
 
 def test_losses_that_are_not_divided_by_samples() -> None:

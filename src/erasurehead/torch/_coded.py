@@ -204,5 +204,6 @@ class CodedBatches:
             ends = np.cumsum(parts(len(batch), np.ones(n_tasks), least=1))
             shares = np.split(batch, ends[:-1])
             own = meeting.begin(lambda task, shares=shares: shares[task], self._seed)
-            self._add_samples(len(own))
+            if not meeting.place.counts_samples:
+                self._add_samples(len(own))
             yield own
