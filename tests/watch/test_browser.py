@@ -111,6 +111,20 @@ def test_log_axes_can_be_turned_off(page: Browser, run_folder: Path, tmp_path: P
     assert page.ask("document.getElementById('log').getAttribute('aria-pressed')") == "false"
 
 
+def test_the_wait_is_drawn_beside_its_limits(page: Browser, run_folder: Path, tmp_path: Path) -> None:
+    shown(page, write_report(run_folder, tmp_path / "run.html"))
+    page.ask(
+        "stand({ ...data.about, runs: data.about.runs.map((run) => ({ ...run,"
+        " summary: { ...run.summary, wait: 'first(3) | deadline(0.25)' },"
+        " tables: { faults: { suspect_after: 0.3 } } })) })"
+    )
+    page.ask("draw()")
+    panel = "[...document.querySelectorAll('#panels section')].find((one) => one.textContent.startsWith('Wait'))"
+    texts = page.ask(f"[...{panel}.querySelectorAll('svg text')].map((one) => one.textContent)")
+    assert {"limit: deadline 250 ms", "limit: suspected after 300 ms"} <= set(texts)
+    assert any(text.startswith("median ") for text in texts)
+
+
 def test_a_comparison(page: Browser, tmp_path: Path) -> None:
     for name in ("one", "two"):
         trained(tmp_path / "both" / name, steps=10)
