@@ -74,6 +74,7 @@ def test_answers_and_heat_map_are_those_of_the_part_that_is_asked_for(run_folder
     begin, end = (rows[10].begin + rows[10].end) / 2, (rows[12].begin + rows[12].end) / 2
     view = seen(run_folder).view(0, Window(begin, end, 2, 7, columns=50))
     assert (view["low"], view["high"], view["steps"]["round"]) == (2, 7, [row.round for row in rows[10:13]])
+    assert view["known"] == begin
     wanted = [row for row in folder.arrival_rows() if 10 <= row.step <= 12 and 2 <= row.worker < 7]
     assert [one[:3] for one in view["answers"]] == [[row.round, row.worker, row.message] for row in wanted]
     for column, time in enumerate(np.linspace(begin, end, 50, endpoint=False) + (end - begin) / 100):

@@ -244,14 +244,14 @@ class Watched:
         """Return the single answers in a part of the run, with their steps, if there are not too many."""
         columns, (first, last) = self.columns[STEPS], self._range(seconds)
         fitting = window.bars // max(1, high - low)
-        if window.newest:
-            first = max(first, last - fitting)
+        left_out = max(0, last - fitting - first) if window.newest else 0
+        first += left_out
         if not 0 < last - first <= fitting:
             return {}
         step = columns["step"]
         return {
             "answers": answers(self.place, step[first], step[last - 1], low, high, window.bars),
-            "known": columns["begin"][first],
+            "known": columns["begin"][first] if left_out else seconds[0],
             "steps": {name: columns[name][first:last].tolist() for name in ("round", "begin", "end")},
         }
 
