@@ -13,7 +13,8 @@ import sys
 import threading
 import time
 from collections.abc import Generator, Mapping, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+from socketserver import ThreadingTCPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -37,7 +38,7 @@ _HEADERS = {
 }
 
 
-class PageServer(ThreadingHTTPServer):
+class PageServer(ThreadingTCPServer):  # a server of the standard library for HTTP asks name servers for its own name
     """Serves the page of what is watched.
 
     Arguments:
@@ -51,7 +52,7 @@ class PageServer(ThreadingHTTPServer):
         InvalidArgument: if the port cannot be had.
     """
 
-    daemon_threads = True
+    daemon_threads = allow_reuse_address = True
 
     def __init__(self, watch: Watch, port: int = 0) -> None:
         self.watch = watch
@@ -62,8 +63,9 @@ class PageServer(ThreadingHTTPServer):
             why = error.strerror if isinstance(error, OSError) else "there is no such port"
             sentence = f"Port {port} cannot be used: {why}; name another (--port), or leave it out for a free one."
             raise InvalidArgument("port", "must be free", port, sentence=sentence) from None
-        self.hosts = {f"{name}:{self.server_port}" for name in (_HOST, "localhost")}
-        self.address = f"http://{_HOST}:{self.server_port}/{self.token}/"
+        taken = self.socket.getsockname()[1]
+        self.hosts = {f"{name}:{taken}" for name in (_HOST, "localhost")}
+        self.address = f"http://{_HOST}:{taken}/{self.token}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of a browser that has left."""
