@@ -240,6 +240,18 @@ def test_a_block_of_a_model_where_the_objective_hardly_bends_is_not_used() -> No
         assert block.known == used
 
 
+def test_columns_that_a_part_hardly_has_bend_as_the_bound_says() -> None:
+    problem = problem_of("squares", np.random.default_rng(0).standard_normal((300, 4)))
+    block, bound = CurvatureBlock(), np.array([1.0, 1.0, 2.0, 4.0])
+    block.begin(problem, lossy=False)
+    block.choose(bound, 4.0)
+    numbers = np.diag([1.0, 1.0, 2.0, 0.0])[np.triu_indices(4)]
+    for share in (0.25, 1.0):
+        block.take(numbers, bound, np.full(4, 1e-9), share)
+        assert block.times(np.eye(4)[3])[3] == pytest.approx((1.0 - share) * 0.5 * 4.0 + 1e-9)
+    np.testing.assert_allclose(block.times(np.ones(4))[:3], numbers[[0, 4, 7]] + 1e-9)
+
+
 def test_its_size_is_bounded_by_the_bytes_of_gradients() -> None:
     wide = LeastSquares(sparse.random_array((50, 40_000), density=0.01, rng=1, format="csr"), np.arange(50.0))
     assert most_numbers(problem_of("squares", rows())) == 14 * 15 // 2

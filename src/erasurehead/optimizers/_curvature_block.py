@@ -169,21 +169,26 @@ class CurvatureBlock(Resumable):
         """What an order that asks for it says of it."""
         return {BLOCK: {"numbers": self.numbers, "coupled": self.coupled, "work": self._work}}
 
-    def take(self, sums: Array, bound: Array, penalty: Array) -> None:
+    def take(self, sums: Array, bound: Array, penalty: Array, share: float = 1.0) -> None:
         """Take what workers have summed, unless the objective bends far less or more there than it will elsewhere.
 
         Arguments:
             sums: as `Shard.block` orders them, of all samples.
             bound: on the curvature along each parameter, shape (n_parameters,).
             penalty: its curvature along each parameter, shape (n_parameters,).
+            share: the fraction of all samples that these are of. Columns that are rarer in them than in all bend the
+                objective as the bound says, for the rest of the samples.
         """
         self._spent = 0
-        numbers, places = sums[: self.numbers], self.places
+        numbers, places = np.array(sums[: self.numbers]), self.places
         side = len(places) if self.coupled else self.n_columns
         within = np.arange(side)
-        own = numbers.reshape(-1, _triangle(side))[:, within * side - within * (within - 1) // 2]
-        usual = bound[places].sum()
-        if np.isfinite(numbers).all() and _FLAT * usual < own.sum() < _STEEP * usual:
+        diagonal = within * side - within * (within - 1) // 2
+        matrices = numbers.reshape(-1, _triangle(side))
+        own, usual = matrices[:, diagonal], bound[places]
+        if np.isfinite(numbers).all() and _FLAT * usual.sum() < own.sum() < _STEEP * usual.sum():
+            least = (1.0 - share) * own.sum() / usual.sum() * usual
+            matrices[:, diagonal] = np.maximum(own, least.reshape(own.shape))
             self._sums = numbers
             self.factorize(penalty)
 

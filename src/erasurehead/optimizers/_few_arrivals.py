@@ -409,7 +409,7 @@ class FewArrivals(Resumable):
             first = not self._in_block
             self._in_block = known.block_share
             bound = known.curvature / known.curved
-            block.take(known.block / known.block_share, bound, self._penalty_curvature)
+            block.take(known.block / known.block_share, bound, self._penalty_curvature, known.block_share)
             self._memory.join(leads=first)
             self._spread = [(bent, *spreads(one, other, self._memory.metrics)) for bent, one, other in self._pairs]
         if self._rounds == 1:
