@@ -16,7 +16,7 @@ from erasurehead.delays import read_trace
 from erasurehead.errors import InvalidArgument
 from erasurehead.planning import Accuracy, Constants, ErrorTarget, explain, forecast, plan, remarks
 from erasurehead.planning._explanations import break_even, limits
-from erasurehead.planning._planner import Plan
+from erasurehead.planning._planner import Plan, rank
 from erasurehead.planning._settings import default_settings
 from erasurehead.planning._step_times import additive, all_groups
 from erasurehead.planning._trials import Trial
@@ -199,6 +199,29 @@ def test_what_train_does_by_default_is_ranked_by_what_it_took_on_other_data(late
     constants = Constants(mu=0.1, beta=1.0, sigma=0.1, gap=1.0)
     known = plan(EXPONENTIAL, 12, 0.02, settings, ErrorTarget(constants, 0.05), late=late)
     assert {item.steps for item in known.ranked} == {known.best.steps}  # of gradient descent, which theory is about
+
+
+def test_what_never_gets_there_on_some_data_is_first_only_where_it_is_worth_the_risk() -> None:
+    found = plan(EXPONENTIAL, 12, 0.02, ("exact(load=3)", "adaptive(load=3)", "ignore_stragglers(wait_for=1)"))
+    (item,) = [one for one in found.ranked if one.setting.startswith("ignore")]
+    (safe,) = [one for one in found.ranked if one.setting.startswith("adaptive")]
+    assert math.isfinite(item.steps)
+    second = safe.seconds_to_target / item.seconds_per_step
+
+    def first(*steps: float) -> bool:  # of the times that the safe one takes; an expected one of half that
+        risky = replace(
+            item,
+            steps=0.5 * second,
+            steps_range=(0.0, max(steps) * second),
+            steps_elsewhere=tuple(count * second for count in steps),
+        )
+        return rank([safe, risky])[0] is risky
+
+    assert not first(0.5, math.inf)
+    assert first(0.5, 0.5, 0.5, 0.5, math.inf)
+    assert first(0.1, 0.1, math.inf)
+    assert not first(0.9, 0.9, 0.9, 0.9, math.inf)
+    assert first(0.9, 1.2)  # as one that is safe is
 
 
 def test_the_front_has_no_setting_that_another_beats(small: Plan) -> None:

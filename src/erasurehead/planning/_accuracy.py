@@ -19,8 +19,8 @@ from erasurehead.problems import Problem
 NOISE = 0.01
 """Noise of data whose rows are in no order; it fits measurements of 97 settings on 12 workers to a gap of 0.01."""
 
-NOISES = (0.0, 0.5)
-"""The range of the noise over the data sets of `benchmarks/plan_steps.py`, large and small, in the order they had."""
+NOISES = (0.0, 0.01, 0.02, 0.04, 0.07, 0.1, 0.17, 0.24, 0.3, 0.5)
+"""The noises of the data sets of `benchmarks/plan_steps.py`, large and small, in the order they had."""
 
 SOLVER_STEPS = {0.1: (0.036, 0.26, 0.48), 0.01: (0.001, 0.12, 0.32), 0.001: (0.003, 0.064, 0.17)}
 """By gap, how long `adaptive` took over the steps of Nesterov's method with exact gradients, as a multiple of what it
@@ -45,14 +45,14 @@ class Accuracy:
         noise: fraction of the initial gap around which a run hovers if each step sees the gradient of only one random
             task: a measure of how much tasks differ. At least 0.
         pace: decrease of the logarithm of the gap in an exact step, greater than 0.
-        noises: the range in which the noise is, where it is assumed; None where it was given, or measured.
+        noises: those of other data, ascending, where the noise is assumed; None where it was given, or measured.
         solver: whether `adaptive` is assumed to take fewer steps than exact descent, as it did on other data.
     """
 
     gap: float = 0.01
     noise: float = NOISE
     pace: float = PACE
-    noises: tuple[float, float] | None = NOISES
+    noises: tuple[float, ...] | None = NOISES
     solver: bool = True
 
     def __post_init__(self) -> None:
@@ -100,18 +100,16 @@ class Accuracy:
         least, usual, most = (there * float(np.interp(math.log(self.gap), gaps, column)) for column in columns)
         return least, usual, most
 
-    def relative_steps(self, counted: Counted) -> tuple[float, float, float]:
-        """Return the steps of a setting over those of exact descent: the fewest, as expected, the most.
-
-        The fewest and the most are those of the assumed range of the noise.
+    def relative_steps(self, counted: Counted) -> tuple[float, tuple[float, ...]]:
+        """Return the steps of a setting over those of exact descent: as expected, and with each of the other noises.
 
         Arguments:
             counted: how much tasks count in the setting's estimates.
         """
-        low, high = self.noises or (self.noise, self.noise)
-        noises = min(low, self.noise), self.noise, max(high, self.noise)
-        few, usual, many = (replace(self, noise=noise).steps(counted) / self.exact_steps for noise in noises)
-        return few, usual, many
+        usual, *others = (
+            replace(self, noise=noise).steps(counted) / self.exact_steps for noise in (self.noise, *(self.noises or ()))
+        )
+        return usual, tuple(others)
 
     def floor(self, counted: Counted) -> float:
         """Return the fraction of the initial gap below which the errors of a setting's estimates keep it.

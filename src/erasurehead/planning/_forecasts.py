@@ -62,6 +62,8 @@ class Forecast:
         scores: seconds of each simulated step, shape (simulated steps,).
         exact_steps: steps that the exact gradient needs, in the unit of `steps`.
         steps_range: the fewest and the most steps: where nothing was tried on data, by what other data took.
+        steps_elsewhere: the steps with the noise of each of these data, ascending; empty for `adaptive`, and where the
+            noise is known.
         paths: how `adaptive` went on a stand-in for data; empty for other settings, and where that is not wanted.
     """
 
@@ -84,6 +86,7 @@ class Forecast:
     scores: Array
     exact_steps: float = 1.0
     steps_range: tuple[float, float] = (1.0, 1.0)
+    steps_elsewhere: tuple[float, ...] = ()
     paths: tuple[SolverPath, ...] = ()
 
     @property
@@ -136,14 +139,20 @@ class Forecast:
             accuracy: target and assumptions on the data.
             exact_steps: number of steps of exact descent to the target; 1 makes steps relative.
         """
-        relative = accuracy.relative_steps(self.counted)
+        usual, others = accuracy.relative_steps(self.counted)
+        few, many = min(usual, *others, usual), max(usual, *others, usual)
         if self.neglected:
-            relative = math.inf, math.inf, math.inf
+            few, usual, many = math.inf, math.inf, math.inf
         elif is_adaptive(self.setting):
-            relative = accuracy.solver_steps(self.paths)
-        few, steps, many = (exact_steps * count for count in relative)
-        item = self.with_steps(steps, exact_steps)
-        return replace(item, floor=accuracy.floor(self.counted), steps_range=(few, many))
+            few, usual, many = accuracy.solver_steps(self.paths)
+            others = ()
+        item = self.with_steps(exact_steps * usual, exact_steps)
+        return replace(
+            item,
+            floor=accuracy.floor(self.counted),
+            steps_range=(exact_steps * few, exact_steps * many),
+            steps_elsewhere=tuple(exact_steps * count for count in others),
+        )
 
     @property
     def band(self) -> tuple[float, float]:

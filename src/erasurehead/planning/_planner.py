@@ -26,6 +26,7 @@ _LOOKED_AT = 256  # steps that are checked for any delay greater than 0
 _ARRIVAL, _ARRIVAL_BEYOND, _IN_CACHE = 1e-8, 1e-7, 1 << 16
 """Least seconds of a simulated arrival, where those of a step fit into the cache and where there are more workers."""
 _DRAWN = 1 << 24  # delays drawn for that, at most
+_GIVEN_UP = 3.0  # times what a setting was to take, after which one sees that it never reaches the target
 _DEEPEST = 1e-3  # gap to which `adaptive` is tried on a stand-in for data, at least
 _UNCODED = ("uncoded()", "uncoded")
 """What each setting is compared with, as it may be written."""
@@ -306,20 +307,25 @@ def rank(items: Iterable[Forecast]) -> tuple[Forecast, ...]:
     Where delays are often zero and computing takes no time, many settings take none at all: then the one that loses
     least of the gradient comes first. Settings that wait for workers without an answer in the trace come after those
     that never do, as their true times are not known. Where nothing is known of the data and `adaptive` is there, so do
-    those that would never reach the target on some other data.
+    those that would never reach the target on some other data, unless they are worth the risk.
 
     Arguments:
         items: the forecasts, in any order.
     """
     items = list(items)
-    safe = any(is_adaptive(item.setting) and math.isfinite(item.seconds_to_target) for item in items)
+    cautious = any(is_adaptive(item.setting) and math.isfinite(item.seconds_to_target) for item in items)
+    safe = min(
+        (item for item in items if math.isfinite(item.steps_range[1]) and not item.unanswered),
+        key=lambda item: item.seconds_to_target,
+        default=None,
+    )
     return tuple(
         sorted(
             items,
             key=lambda item: (
                 math.isinf(item.seconds_to_target),
                 item.unanswered > 0.0,
-                safe and math.isinf(item.steps_range[1]),
+                cautious and math.isinf(item.steps_range[1]) and not _is_worth_the_risk(item, safe),
                 item.seconds_to_target,
                 item.seconds_per_step,
                 item.steps,
@@ -327,3 +333,18 @@ def rank(items: Iterable[Forecast]) -> tuple[Forecast, ...]:
             ),
         )
     )
+
+
+def _is_worth_the_risk(item: Forecast, safe: Forecast | None) -> bool:
+    """Return whether a setting that never reaches the target on some data is quicker on all of them than a safe one.
+
+    It is in the geometric mean, if it is given up there after so many times what it was to take, for the safe one.
+    """
+    if safe is None or not 0.0 < safe.seconds_to_target < math.inf:
+        return False
+    steps = safe.steps_elsewhere or (safe.steps,) * len(item.steps_elsewhere)
+    others = [count * safe.seconds_per_step for count in steps]
+    times = [count * item.seconds_per_step for count in item.steps_elsewhere]
+    lost = _GIVEN_UP * item.seconds_to_target
+    ratios = [(time if time < math.inf else lost + other) / other for time, other in zip(times, others, strict=True)]
+    return 0.0 < math.prod(ratios) < 1.0
