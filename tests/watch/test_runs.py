@@ -16,8 +16,8 @@ import pytest
 
 from erasurehead.errors import DataError
 from erasurehead.runs import RunFolder
-from erasurehead.watch._columns import Columns, WorkerSets, curve
-from erasurehead.watch._runs import GONE, NOBODY, Window
+from erasurehead.watch._columns import GrowingColumns, WorkerSets, curve
+from erasurehead.watch._runs import GONE, NOBODY, Excerpt
 from erasurehead.watch._tail import Tail
 from erasurehead.watch._watch import Watch
 
@@ -56,7 +56,7 @@ def test_how_a_run_stands(run_folder: Path) -> None:
 
 def test_curves_are_what_was_recorded(run_folder: Path) -> None:
     folder = RunFolder.open(run_folder)
-    rows, view = folder.step_rows(), seen(run_folder).view(0, Window())
+    rows, view = folder.step_rows(), seen(run_folder).view(0, Excerpt())
     assert (view["from"], view["to"]) == (0.0, rows[-1].end)
     assert view["curves"]["loss"]["v"] == pytest.approx([row.loss for row in rows])
     assert view["curves"]["loss"]["t"] == [row.begin for row in rows]
@@ -72,7 +72,7 @@ def test_answers_and_heat_map_are_those_of_the_part_that_is_asked_for(run_folder
     folder = RunFolder.open(run_folder)
     rows = folder.step_rows()
     begin, end = (rows[10].begin + rows[10].end) / 2, (rows[12].begin + rows[12].end) / 2
-    view = seen(run_folder).view(0, Window(begin, end, 2, 7, columns=50))
+    view = seen(run_folder).view(0, Excerpt(begin, end, 2, 7, columns=50))
     assert (view["low"], view["high"], view["steps"]["round"]) == (2, 7, [row.round for row in rows[10:13]])
     assert view["known"] == begin
     wanted = [row for row in folder.arrival_rows() if 10 <= row.step <= 12 and 2 <= row.worker < 7]
@@ -85,8 +85,8 @@ def test_answers_and_heat_map_are_those_of_the_part_that_is_asked_for(run_folder
 
 def test_too_many_answers_are_left_out_or_the_newest_ones_of_a_report(run_folder: Path) -> None:
     watch = seen(run_folder)
-    assert "answers" not in watch.view(0, Window(bars=100))
-    newest = watch.view(0, Window(bars=100, newest=True))
+    assert "answers" not in watch.view(0, Excerpt(bars=100))
+    newest = watch.view(0, Excerpt(bars=100, newest=True))
     assert newest["steps"]["round"] == [row.round for row in RunFolder.open(run_folder).step_rows()[-8:]]
     assert newest["known"] == newest["steps"]["begin"][0]
 
@@ -104,7 +104,7 @@ def test_answers_are_found_in_a_long_file_without_reading_it(tmp_path: Path, mon
 
     monkeypatch.setattr(os, "pread", counted)
     for step in (0, 1, 149, 299):
-        view = watch.view(0, Window(rows[step].begin + 1e-9, rows[step].end - 1e-9))
+        view = watch.view(0, Excerpt(rows[step].begin + 1e-9, rows[step].end - 1e-9))
         assert len(view["answers"]) == sum(row.step == step for row in arrivals)
     assert read < 4 * 20 * 2 * (1 << 16) < 4 * (folder / "arrivals.jsonl").stat().st_size * 2
 
@@ -173,15 +173,15 @@ def test_rows_of_any_shape_do_no_harm(run_folder: Path) -> None:
     (run_folder / "steps.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     watch = seen(run_folder)
     assert watch.about()["runs"][0]["steps"] == 4
-    for window in (Window(), Window(-5.0, -6.0), Window(1e9, 2e9, 50, 3), Window(0.0, 0.0, -3, 1e9)):
-        view = watch.view(0, window)
+    for excerpt in (Excerpt(), Excerpt(-5.0, -6.0), Excerpt(1e9, 2e9, 50, 3), Excerpt(0.0, 0.0, -3, 1e9)):
+        view = watch.view(0, excerpt)
         assert cells(view).shape == (view["high"] - view["low"], 400)
 
 
 def test_an_empty_run_is_shown(tmp_path: Path) -> None:
     watch = seen(RunFolder.create(tmp_path / "new").path)
     assert watch.about()["runs"][0]["steps"] == 0
-    assert watch.view(0, Window())["curves"]["loss"]["t"] == []
+    assert watch.view(0, Excerpt())["curves"]["loss"]["t"] == []
 
 
 def test_peers(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_peers(tmp_path: Path) -> None:
     assert (run["kind"], run["n_workers"], run["steps"]) == ("peers", 10, len(lines) / 10)
     assert run["last"] == [max(row["end"] for row in lines if row["peer"] == peer) for peer in range(10)]
     end = run["seconds"]
-    view = watch.view(0, Window(end / 4, end / 2, 2, 5, columns=40))
+    view = watch.view(0, Excerpt(end / 4, end / 2, 2, 5, columns=40))
     edges = np.linspace(end / 4, end / 2, 41)
     for index, peer in enumerate(range(2, 5)):
         own = [row for row in lines if row["peer"] == peer]
@@ -230,7 +230,7 @@ def test_peers_that_are_gone(tmp_path: Path) -> None:
     (out / "peers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (out / "view_changes.jsonl").write_text('{"time":1.0,"gone":[1]}\n{"time":3.0,"gone":[]}\n')
     watch = seen(out)
-    assert cells(watch.view(0, Window(columns=4))).tolist() == [[50] * 4, [50, GONE, GONE, 50]]
+    assert cells(watch.view(0, Excerpt(columns=4))).tolist() == [[50] * 4, [50, GONE, GONE, 50]]
     assert watch.about()["runs"][0]["dead"] == []
     assert [notice["data"]["gone"] for notice in watch.about()["runs"][0]["notices"]] == [[1], []]
 
@@ -240,7 +240,7 @@ def test_a_team_of_networks(team_record: Path) -> None:
     (run,) = watch.about()["runs"]
     assert (run["kind"], run["steps"], run["n_workers"]) == ("team", 4, 3)
     assert (run["missing"], run["dead"], run["seconds"]) == ([0], [2], 3.5)  # clocks differ: 1 s, then 2.5 s
-    view = watch.view(0, Window(columns=7))
+    view = watch.view(0, Excerpt(columns=7))
     assert cells(view)[:, 0].tolist() == [0, 0, 100]
     assert cells(view)[:, -1].tolist() == [100, 0, GONE]
 
@@ -250,7 +250,7 @@ def test_several_runs_share_an_axis(tmp_path: Path) -> None:
         trained(tmp_path / "both" / name, steps=steps)
     watch = seen(tmp_path / "both")
     assert [run["name"] for run in watch.about()["runs"]] == ["one", "two"]
-    view = watch.view(0, Window())
+    view = watch.view(0, Excerpt())
     assert view["to"] == watch.runs[1].seconds > watch.runs[0].seconds
     assert [len(loss["v"]) for loss in view["losses"]] == [5, 30]
     assert cells(view)[:, -1].tolist() == [NOBODY] * 12
@@ -328,7 +328,7 @@ def test_sets_of_workers_grow_in_both_directions() -> None:
 
 
 def test_columns_grow() -> None:
-    columns = Columns("a", "b")
+    columns = GrowingColumns("a", "b")
     for number in range(3000):
         columns.add({"a": number, "b": "text", "c": 1})
     assert columns["a"].tolist() == list(range(3000))

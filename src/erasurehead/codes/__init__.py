@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from erasurehead.codes._base import GradientCode as GradientCode
     from erasurehead.codes._custom_code import custom as custom
     from erasurehead.codes._cyclic import cyclic_repetition as cyclic_repetition
+    from erasurehead.codes._placed import placed as placed
     from erasurehead.codes._registry import build as build, catalogue as catalogue, family as family
     from erasurehead.codes._repetition import fractional_repetition as fractional_repetition, uncoded as uncoded
 

@@ -21,7 +21,7 @@ from erasurehead.schemes import wait_rules
 from erasurehead.schemes._aggregation import Aggregation, ByExpectation, Plain, rescaling
 from erasurehead.schemes._asynchronous import GREATEST_AGE, Asynchronous
 from erasurehead.schemes._incremental import IncrementalAggregated
-from erasurehead.schemes._ringleader import Ringleader, Table
+from erasurehead.schemes._ringleader import GradientTable, Ringleader
 from erasurehead.schemes.wait_rules import _early, _few, _lateness, _worker_counts
 from erasurehead.schemes.wait_rules._base import WaitRule, carry_over, scaled_count
 
@@ -510,7 +510,7 @@ def ringleader(n_workers: int, n_tasks: int | None = None) -> Scheme:
         n_workers: number of workers.
         n_tasks: number of tasks, at least n_workers; by default one per worker.
     """
-    scheme = custom(codes.uncoded(n_workers, n_tasks), Table(), Ringleader(), "ringleader")
+    scheme = custom(codes.uncoded(n_workers, n_tasks), GradientTable(), Ringleader(), "ringleader")
     return replace(scheme, late="carry", reform=None)
 
 

@@ -69,7 +69,7 @@ class Phases(Resumable):
 
 
 @final
-class Table(WrittenRule):
+class GradientTable(WrittenRule):
     """Wait until every worker has sent a gradient, and then, once for each, until it has sent another: Ringleader's."""
 
     name = "table"
@@ -79,8 +79,8 @@ class Table(WrittenRule):
     def __init__(self) -> None:
         self._phases = Phases()
 
-    def begin(self) -> Table:
-        return Table()
+    def begin(self) -> GradientTable:
+        return GradientTable()
 
     def learn(self, step: RecordedStep, arrivals: Sequence[RecordedArrival]) -> None:
         self._phases.learn(arrivals)

@@ -44,7 +44,7 @@ def entries(value: Any) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
 
 
-class Columns:
+class GrowingColumns:
     """Columns of numbers that grow.
 
     Arguments:

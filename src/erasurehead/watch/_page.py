@@ -18,13 +18,13 @@ from erasurehead._internal.storage.access import Access
 from erasurehead.errors import InvalidArgument
 from erasurehead.runs._jsonl import to_line
 from erasurehead.training._result import LOWER_IS_BETTER
-from erasurehead.watch._runs import Window
+from erasurehead.watch._runs import Excerpt
 from erasurehead.watch._watch import Watch
 
 _DATA, _POLICY = '"data of the page"', "policy of the page"
 """What stands in the template for what is to come there."""
 
-REPORTED = Window(points=2000, columns=600, bars=20_000, newest=True)
+REPORTED = Excerpt(points=2000, columns=600, bars=20_000, newest=True)
 """How finely a report shows a run: it cannot ask for more, whatever is zoomed into."""
 
 

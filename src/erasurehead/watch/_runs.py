@@ -20,7 +20,7 @@ from erasurehead.runs import RunFolder
 from erasurehead.runs._locks import is_locked
 from erasurehead.runs._names import EVALUATIONS, LOCK, MEANS, PEERS, STEPS, VIEW_CHANGES, WAITING
 from erasurehead.watch._answers import answers
-from erasurehead.watch._columns import MOST_WORKERS, Columns, WorkerSets, curve, entries, number, numbers
+from erasurehead.watch._columns import MOST_WORKERS, GrowingColumns, WorkerSets, curve, entries, number, numbers
 from erasurehead.watch._tail import Tail
 
 NOBODY, GONE = 254, 255
@@ -37,7 +37,7 @@ Files = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
-class Window:
+class Excerpt:
     """What part of a run to show, and how finely.
 
     Attributes:
@@ -59,7 +59,7 @@ class Window:
     newest: bool = False
 
 
-class Watched:
+class WatchedRun:
     """A run with a coordinator that is watched, or another kind of run, by what it overrides.
 
     Arguments:
@@ -88,12 +88,12 @@ class Watched:
     def begin(self) -> None:
         """Begin anew with the first line."""
         self._tails = {name: Tail(self.place / name) for name in self.files}
-        self.columns = {name: Columns(*names) for name, names in self.files.items()}
+        self.columns = {name: GrowingColumns(*names) for name, names in self.files.items()}
         self.seconds, self._n_workers = 0.0, 0
         self._missing, self._dead = WorkerSets(), WorkerSets()
         self._notices, self._n_notices = list[Mapping[str, Any]](), 0
         self._flags: dict[int, str] = {}
-        self._metrics: dict[str, Columns] = {}
+        self._metrics: dict[str, GrowingColumns] = {}
 
     def read(self) -> bool:
         """Take in some more of what was recorded; return whether there may be more to read at once.
@@ -134,7 +134,7 @@ class Watched:
         """Take in a row of a file."""
         for metric, value in entries(row.get("metrics")).items():
             if metric in self._metrics or len(self._metrics) < _MOST_METRICS:
-                column = self._metrics.setdefault(metric, Columns("time", "value"))
+                column = self._metrics.setdefault(metric, GrowingColumns("time", "value"))
                 column.add({"time": row.get("time"), "value": value})
         if name == STEPS:
             missing, dead = numbers(row, "missing"), numbers(row, "dead")
@@ -197,24 +197,24 @@ class Watched:
             "waiting": waiting,
         }
 
-    def view(self, window: Window) -> dict[str, Any]:
+    def view(self, excerpt: Excerpt) -> dict[str, Any]:
         """Return what to draw of a part of the run."""
-        begin = 0.0 if window.begin is None else window.begin
-        end = max(self.seconds if window.end is None else window.end, begin + 1e-9 + abs(begin) * 1e-9)
-        low = int(min(max(0.0, window.low or 0.0), max(0, self._n_workers - 1)))
-        high = int(min(max(low + 1.0, window.high or math.inf), self._n_workers))
-        cells = self._cells((begin, end), low, high, window.columns)
+        begin = 0.0 if excerpt.begin is None else excerpt.begin
+        end = max(self.seconds if excerpt.end is None else excerpt.end, begin + 1e-9 + abs(begin) * 1e-9)
+        low = int(min(max(0.0, excerpt.low or 0.0), max(0, self._n_workers - 1)))
+        high = int(min(max(low + 1.0, excerpt.high or math.inf), self._n_workers))
+        cells = self._cells((begin, end), low, high, excerpt.columns)
         return {
             "from": begin,
             "to": end,
             "low": low,
             "high": high,
-            "columns": window.columns,
+            "columns": excerpt.columns,
             "heat": base64.b64encode(np.round(cells).astype(np.uint8).tobytes()).decode(),
-            **self._answers((begin, end), low, high, window),
-            "curves": self.curves((begin, end), window.points),
+            **self._answers((begin, end), low, high, excerpt),
+            "curves": self.curves((begin, end), excerpt.points),
             "metrics": {
-                name: curve(column["time"], column["value"], (begin, end), window.points)
+                name: curve(column["time"], column["value"], (begin, end), excerpt.points)
                 for name, column in self._metrics.items()
             },
         }
@@ -240,17 +240,17 @@ class Watched:
         first = np.searchsorted(columns["end"], seconds[0], side="right")
         return int(first), int(np.searchsorted(columns["begin"], seconds[1]))
 
-    def _answers(self, seconds: Seconds, low: int, high: int, window: Window) -> dict[str, Any]:
+    def _answers(self, seconds: Seconds, low: int, high: int, excerpt: Excerpt) -> dict[str, Any]:
         """Return the single answers in a part of the run, with their steps, if there are not too many."""
         columns, (first, last) = self.columns[STEPS], self._range(seconds)
-        fitting = window.bars // max(1, high - low)
-        left_out = max(0, last - fitting - first) if window.newest else 0
+        fitting = excerpt.bars // max(1, high - low)
+        left_out = max(0, last - fitting - first) if excerpt.newest else 0
         first += left_out
         if not 0 < last - first <= fitting:
             return {}
         step = columns["step"]
         return {
-            "answers": answers(self.place, step[first], step[last - 1], low, high, window.bars),
+            "answers": answers(self.place, step[first], step[last - 1], low, high, excerpt.bars),
             "known": columns["begin"][first] if left_out else seconds[0],
             "steps": {name: columns[name][first:last].tolist() for name in ("round", "begin", "end")},
         }
@@ -271,7 +271,7 @@ class Watched:
         return cells
 
 
-class WatchedPeers(Watched):
+class WatchedPeers(WatchedRun):
     """A run without a coordinator that is watched: peers compute, wait for some neighbours, and average with them."""
 
     kind = "peers"
@@ -326,9 +326,9 @@ class WatchedPeers(Watched):
             "waited": curve(columns["end"][order], (columns["end"] - columns["ready"])[order], seconds, points),
         }
 
-    def _answers(self, seconds: Seconds, low: int, high: int, window: Window) -> dict[str, Any]:
+    def _answers(self, seconds: Seconds, low: int, high: int, excerpt: Excerpt) -> dict[str, Any]:
         shown = [rows[:, (rows[2] > seconds[0]) & (rows[0] < seconds[1])] for rows in self._by_peer(low, high)]
-        fits = sum(rows.shape[1] for rows in shown) <= window.bars
+        fits = sum(rows.shape[1] for rows in shown) <= excerpt.bars
         return {"turns": [rows.tolist() for rows in shown]} if fits else {}
 
     def _cells(self, seconds: Seconds, low: int, high: int, n_columns: int) -> Array:
@@ -346,14 +346,14 @@ class WatchedPeers(Watched):
         return cells
 
 
-class WatchedTeam(Watched):
+class WatchedTeam(WatchedRun):
     """A team of networks that is watched, by the file that `record=` of `team.optimizer` names.
 
     Each version of its model is a step, for which the ranks that added nothing were late.
     """
 
     kind = "team"
-    files: ClassVar[Files] = {STEPS: Watched.files[STEPS]}
+    files: ClassVar[Files] = {STEPS: WatchedRun.files[STEPS]}
 
     def begin(self) -> None:
         super().begin()
@@ -377,14 +377,14 @@ class WatchedTeam(Watched):
         missing, dead = sorted(members - added), sorted(self._steps.keys() - members)
         super()._take(STEPS, {**version, "missing": missing, "dead": dead, "workers": max(self._steps, default=-1) + 1})
 
-    def _answers(self, seconds: Seconds, low: int, high: int, window: Window) -> dict[str, Any]:
+    def _answers(self, seconds: Seconds, low: int, high: int, excerpt: Excerpt) -> dict[str, Any]:
         return {}
 
 
-def of_place(place: Path) -> Watched:
+def of_place(place: Path) -> WatchedRun:
     """Return the run in a folder, or the team whose record a file is."""
     if place.is_file():
         return WatchedTeam(place)
     with Folder.open(place) as folder:
-        kind: Callable[[Path], Watched] = WatchedPeers if folder.kind(PEERS) else Watched
+        kind: Callable[[Path], WatchedRun] = WatchedPeers if folder.kind(PEERS) else WatchedRun
     return kind(place)

@@ -21,7 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 from erasurehead.errors import InvalidArgument
 from erasurehead.runs._jsonl import to_line
 from erasurehead.watch._page import page, policy
-from erasurehead.watch._runs import Window
+from erasurehead.watch._runs import Excerpt
 from erasurehead.watch._watch import Watch
 
 _HOST = "127.0.0.1"
@@ -130,7 +130,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content.encode())
 
 
-def _window(query: Mapping[str, Sequence[str]]) -> tuple[int, Window]:
+def _window(query: Mapping[str, Sequence[str]]) -> tuple[int, Excerpt]:
     """Return the number of the run that is asked for, and what part of it.
 
     Raises:
@@ -139,7 +139,7 @@ def _window(query: Mapping[str, Sequence[str]]) -> tuple[int, Window]:
     asked = {name: float(values[0]) for name, values in query.items()}
     if not all(0.0 <= abs(value) < 1e15 for value in asked.values()) or asked.get("run", 0.0) < 0.0:
         raise ValueError(query)
-    return int(asked.get("run", 0.0)), Window(asked.get("from"), asked.get("to"), asked.get("low"), asked.get("high"))
+    return int(asked.get("run", 0.0)), Excerpt(asked.get("from"), asked.get("to"), asked.get("low"), asked.get("high"))
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from erasurehead.drills._coordinator import SCHEDULE_FILE
 from erasurehead.drills._schedule import read_schedule
 from erasurehead.errors import DataError, ErasureHeadError
 from erasurehead.runs._names import STEPS, no_run_folder
-from erasurehead.watch._runs import Watched, Window, of_place
+from erasurehead.watch._runs import Excerpt, WatchedRun, of_place
 from erasurehead.watch._tail import Tail
 
 _LOOK_EVERY = 2.0  # seconds between two looks at settings and summaries, and for runs that have begun
@@ -44,7 +44,7 @@ class Watch:
         self.gone, self.closing = "", False
         self._changed, self._version = threading.Condition(), 0
         self._looked = -_LOOK_EVERY
-        self._runs: dict[Path, Watched] = {}
+        self._runs: dict[Path, WatchedRun] = {}
         try:
             self._find()
         except (FileNotFoundError, NotADirectoryError) as error:
@@ -63,7 +63,7 @@ class Watch:
             raise DataError(f"{str(self.path)!r} is not {what}.")
 
     @property
-    def runs(self) -> list[Watched]:
+    def runs(self) -> list[WatchedRun]:
         """The runs."""
         return list(self._runs.values())
 
@@ -105,7 +105,7 @@ class Watch:
             self._tell()
         return more
 
-    def _read(self, run: Watched, looks: bool) -> bool:
+    def _read(self, run: WatchedRun, looks: bool) -> bool:
         more = False
         with self._changed:
             for act in (run.look, run.read) if looks else (run.read,):
@@ -131,20 +131,20 @@ class Watch:
                 "runs": [run.about() for run in self.runs],
             }
 
-    def view(self, number: int, window: Window) -> dict[str, Any]:
+    def view(self, number: int, excerpt: Excerpt) -> dict[str, Any]:
         """Return what to draw of a part of a run, as plain data, with the losses of all beside each other.
 
         Arguments:
             number: of the run.
-            window: what part.
+            excerpt: what part.
         """
         with self._changed:
             runs = self.runs
-            if window.begin is None:  # one axis for all, so that losses can be compared
-                window = replace(window, begin=0.0, end=max(run.seconds for run in runs))
-            found = runs[number].view(window)
+            if excerpt.begin is None:  # one axis for all, so that losses can be compared
+                excerpt = replace(excerpt, begin=0.0, end=max(run.seconds for run in runs))
+            found = runs[number].view(excerpt)
             seconds = found["from"], found["to"]
-            losses = [run.curves(seconds, window.points)["loss"] for run in runs if len(runs) > 1]
+            losses = [run.curves(seconds, excerpt.points)["loss"] for run in runs if len(runs) > 1]
             return {**found, "losses": losses}
 
     def wait(self, seen: int, seconds: float) -> int:
