@@ -138,7 +138,7 @@ def _value(key: Key, given: Any) -> Any:
         return [_names([names]) for names in given]
     if key.kind == "texts":  # one text for each time that the option was given
         return next((text.strip() for text in given if text.strip() in key.values), _names(given))
-    may_be_text = key.type is str and key.kind.startswith("number")
+    may_be_text = key.type is str and key.kind in ("number", "number or text")
     return _number(given) if may_be_text and given.strip() not in key.values else given
 
 
