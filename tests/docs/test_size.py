@@ -17,8 +17,8 @@ dialogue of nested codes and asynchronous training on unequal data (4,200), and 
 which 5,000 were saved on run files, tables, peers and drills."""
 
 NAMES = 157
-"""Names that rooms export; 150, the estimators of counts and of amounts, and a scheme that computes data once; a code for
-data that stay where they are, the schemes of nested codes and of unequal data, and what writes a report."""
+"""Names that rooms export; 150, the estimators of counts and of amounts, and a scheme that computes data once; a code
+for data that stay where they are, the schemes of nested codes and of unequal data, and what writes a report."""
 
 SKIPS = 4
 """Places where the formatter is told to keep away. It is its turn to win: matrices alone may need one."""
