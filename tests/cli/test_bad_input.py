@@ -57,7 +57,7 @@ def refused(typed: Typed, *arguments: object) -> str:
         (("--workers", -3), "--workers must be at least 1, but it is -3"),
         (("--late", "sometimes"), "--late must be 'preempt' or 'carry'"),
         (("--engine", "cloud"), "--engine must be 'processes', 'in_process', 'virtual', 'mpi' or 'ray'"),
-        (("--l2", "nan"), "problem.l2 (--l2) must be"),
+        (("--l2", "nan"), "--l2 must be"),
         (("--synthetic", "always"), "--synthetic is for the data sets amazon, kc_housing, covertype"),
         # columns
         (("--label", "profit"), "--label must name columns of shop.csv, got 'profit'; they are age, town"),
