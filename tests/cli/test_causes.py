@@ -159,7 +159,7 @@ NUMBERS: list[tuple[tuple[object, ...], str]] = [
     (("train", "-n", "1.5"), "--steps must be a whole number, but it is '1.5'"),
     (("train", "--l2", "a"), "--l2 must be a number or 'tuned', but it is 'a'"),
     (("train", "--synthetic", "always", "--l2", "inf"), "--l2 must be a finite number or 'tuned', but it is inf"),
-    (("train", "--synthetic", "always", "--l2", "-1"), "--l2 must be at least 0 or 'tuned', but it is -1.0"),
+    (("train", "--synthetic", "always", "--l2", "-1"), "--l2 must be at least 0 or 'tuned', but it is '-1'"),
     (("train", "--synthetic", "always", "--rate", "nan"), "--rate must be a positive finite number, but it is"),
     (("train", "--synthetic", "always", "--rate", "-1"), "--rate must be a positive finite number, but it is"),
     (("resize", "x", "many"), "WORKERS must be a whole number, but it is 'many'"),
