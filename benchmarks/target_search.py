@@ -1,31 +1,39 @@
 """The search behind `time_to_target.py`: every method of every cell, tuned on a seed of its own, and kept in a table.
 
-A cell is a data set, a law of the delays and a kind of late work. Cells take turns, a method each, so that a search
-that is cut short has looked at the likely winners of all of them; it goes on where it stopped. A run is given up when
-its clock has passed the best time that is known for every level it has not reached, or when it has stalled.
+A cell is a data set, a law of the delays and a kind of late work. In each, every method is tried, by successive halving
+for each level: with a quarter of the best time that is known, then with half of it; each time the half of the methods
+that has come less deep is put aside, and the rest is tuned to the end. Methods with whole gradients are tuned in any
+case: they may be behind at first, but go on when others, with the noise of few arrivals, level off. A search that is
+cut short goes on where it stopped. A run is given up when its clock has passed the best time that is known, or when it
+has stalled.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
 import random
 import time
-from collections.abc import Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from common import commit
-from target_cells import DATA, LATE, LAWS, TABLE, law, measured, of_adaptive, table
+from target_cells import DATA, LATE, LAWS, LEVELS, TABLE, Reached, law, measured, of_adaptive, table
 from target_methods import KINDS, Method, Setting, at_rate, methods, of_setting
 
 TUNED = ("1e-1", "1e-2", "1e-3")
 SEED = 1000
+HALVED = (0.25, 0.5)  # of the best time that is known, after which the worse half is put aside
+_FIRST_RATES = (0.5, 2.0, 8.0)  # winners had 0.25 to 16
+WHOLE = ("exact", "uncoded")  # schemes whose gradients have no noise
 BEHIND = 20.0  # times that `adaptive` took: what takes longer to a level is not tuned any further for it
 _COARSE = (-4.0, -1.0, 2.0)  # powers of two, of the rate
+_NEAR = 30.0  # times a level: a rate that comes so near before it is given up may have a better one beside it
 _ENDS = (-10.0, 12.0)
 _SAME = 1e-6  # of a time: rounding of other machines' sums
 
@@ -84,59 +92,92 @@ def measure() -> None:
 
 
 def search(minutes: float, only: str) -> None:
-    """Tune for so many minutes, on all cores; write the table after each method."""
+    """Tune for so many minutes, on all cores; write the table after each level of a cell."""
     end, head = time.monotonic() + 60.0 * minutes, commit()  # before the table itself is changed
-    wanted = [(cell, kind) for cell in cells() for kind in KINDS if only in f"{cell.name} | {kind}"]
-    cores = len(os.sched_getaffinity(0))
-    under_way: dict[Future[dict[str, Best]], tuple[Cell, str, Method]] = {}
-    with ProcessPoolExecutor(cores) as pool:
-        while wanted or under_way:
-            while wanted and len(under_way) < cores and time.monotonic() < end:
-                cell, kind = wanted.pop(0)
-                method = next(_left(cell, kind), None)
-                if method is not None:
-                    under_way[pool.submit(tune, cell, method, best_of(cell, kind))] = (cell, kind, method)
-            if not under_way:
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for cell, kind, level in itertools.product(cells(), reversed(KINDS), TUNED):
+            if only not in f"{cell.name} | {kind}" or level in halved_of(cell, kind):
+                continue
+            _time_again(cell, kind, level)
+            survivors = _halve(pool, cell, kind, level, end)
+            if survivors is None:
                 return
-            for future in wait(under_way, return_when=FIRST_COMPLETED).done:
-                cell, kind, method = under_way.pop(future)
-                _keep(cell, kind, method, future.result(), head)
-                wanted.append((cell, kind))
+            best = best_of(cell, kind)
+            for found in pool.map(tune, *_each(cell, survivors), itertools.repeat(best), itertools.repeat((level,))):
+                if level in found and (level not in best or found[level].seconds < best[level].seconds):
+                    best = best | found
+            _keep(cell, kind, level, survivors, best, head)
 
 
-def _left(cell: Cell, kind: str) -> Iterator[Method]:
-    """Yield the methods that are left to be tuned, first those that are the best somewhere else."""
-    known = {method.label: method for method in methods(kind, cell.late)}
-    elsewhere = [
-        Method(best.setting.scheme, best.setting.optimizer).label
-        for other in cells()
-        for best in best_of(other, kind).values()
-    ]
-    done = set(done_of(cell, kind))
-    for label in sorted(known, key=lambda label: -elsewhere.count(label)):  # which keeps the order of equals
-        if label not in done:
-            yield known[label]
+def _time_again(cell: Cell, kind: str, level: str) -> None:
+    """Time the best setting that is known as it is now: an older version may have found it."""
+    known = best_of(cell, kind).get(level)
+    if known is not None:
+        kept, limits = table()["cells"][cell.name][kind]["best"], {level: 2.0 * known.seconds}
+        now = of_setting(cell.data, cell.late, law(cell.law, SEED), known.setting, limits).times.get(level)
+        kept.pop(level)
+        kept |= {} if now is None else {level: Best(known.setting, now).to_json()}
 
 
-def _keep(cell: Cell, kind: str, method: Method, found: Mapping[str, Best], head: str) -> None:
+def _each(cell: Cell, those: Sequence[Method]) -> tuple[Iterator[Cell], Sequence[Method]]:
+    return itertools.repeat(cell), those
+
+
+def _halve(pool: ProcessPoolExecutor, cell: Cell, kind: str, level: str, end: float) -> list[Method] | None:
+    """Return what is tuned of a kind: the quarter that comes deepest in half of the best time, and whole gradients.
+
+    None if time is up.
+    """
+    whole = [method for method in methods(kind, cell.late) if method.scheme.startswith(WHOLE)]
+    left = [method for method in methods(kind, cell.late) if method not in whole]
+    known = best_of(cell, kind).get(level)
+    most = known.seconds if known else BEHIND * _ours(cell)[level]
+    for share in HALVED:
+        runs = [at_rate(method, rate) for method in left for rate in (_FIRST_RATES if method.has_rate else (1.0,))]
+        depths: dict[str, float] = {}
+        for setting, depth in zip(
+            runs, pool.map(_depth, *_each(cell, runs), itertools.repeat(share * most)), strict=True
+        ):
+            label = Method(setting.scheme, setting.optimizer).label
+            depths[label] = min(depth, depths.get(label, math.inf))
+        left = sorted(left, key=lambda method: depths[method.label])[: (len(left) + 1) // 2]
+        if time.monotonic() > end:
+            return None
+    return [*whole, *left]
+
+
+def _depth(cell: Cell, setting: Setting, seconds: float) -> float:
+    """Return the least gap to which a setting comes in so many seconds."""
+    return of_setting(cell.data, cell.late, law(cell.law, SEED), setting, {"never": seconds}).best
+
+
+def halved_of(cell: Cell, kind: str) -> Mapping[str, int]:
+    """Return from how many methods the best of each level was found by halving."""
+    halved: Mapping[str, int] = table()["cells"].get(cell.name, {}).get(kind, {}).get("halved", {})
+    return halved
+
+
+def _keep(cell: Cell, kind: str, level: str, tuned: Sequence[Method], best: Mapping[str, Best], head: str) -> None:
     row = table()["cells"].setdefault(cell.name, {}).setdefault(kind, {"done": [], "best": {}})
-    row["done"].append(method.label)
-    row["best"] |= {level: best.to_json() for level, best in sorted(found.items())}
+    row["done"] += [method.label for method in tuned if method.label not in row["done"]]
+    row["best"] |= {level: best.to_json() for level, best in sorted(best.items())}
+    row.setdefault("halved", {})[level] = len(list(methods(kind, cell.late)))
     row["commit"], row["seed"] = head, SEED
     TABLE.write_text(json.dumps(table(), indent=1) + "\n")
-    said = ", ".join(f"{level} {best.seconds:.1f} s ({best.setting.label})" for level, best in found.items())
-    print(f"{cell.name} | {kind}: {method.label}: {said or 'nowhere the best'}", flush=True)
+    said = f"{best[level].seconds:.1f} s ({best[level].setting.label})" if level in best else "nobody comes to it"
+    print(f"{cell.name} | {kind}: {level} of {row['halved'][level]} methods: {said}", flush=True)
 
 
-def tune(cell: Cell, method: Method, best: Mapping[str, Best]) -> dict[str, Best]:
+def tune(cell: Cell, method: Method, best: Mapping[str, Best], levels: Sequence[str] = TUNED) -> dict[str, Best]:
     """Try rates, coarse and then fine, and further where an end wins; return where the method is the best of all.
 
     Arguments:
         cell: where.
         method: to be tuned.
         best: the fastest settings so far, by level.
+        levels: that it is tuned for.
     """
-    known: dict[float, dict[str, float]] = {}
+    known: dict[float, Reached] = {}
     found: dict[str, Best] = {}
     ours = _ours(cell)
 
@@ -147,12 +188,19 @@ def tune(cell: Cell, method: Method, best: Mapping[str, Best]) -> dict[str, Best
     def tried(power: float) -> None:
         if power in known or not _ENDS[0] <= power <= _ENDS[1]:
             return
-        setting, limits = at_rate(method, 2.0**power), {level: limit(level) for level in TUNED}
-        known[power] = of_setting(cell.data, cell.late, law(cell.law, SEED), setting, limits).times
-        for level in TUNED:
-            seconds = known[power].get(level)
+        setting, limits = at_rate(method, 2.0**power), {level: limit(level) for level in levels}
+        known[power] = of_setting(cell.data, cell.late, law(cell.law, SEED), setting, limits)
+        for level in levels:
+            seconds = known[power].times.get(level)
             if seconds is not None and seconds < limits[level]:
                 found[level] = Best(setting, seconds)
+
+    def rank(power: float, level: str) -> tuple[float, float]:
+        """Rank those that came to a level by their times, and after them those that were nearly there."""
+        run = known[power]
+        if level in run.times:
+            return 0.0, run.times[level]
+        return (math.inf, 0.0) if run.diverged or run.best > _NEAR * LEVELS[level] else (1.0, run.best)
 
     if not method.has_rate:
         tried(0.0)
@@ -161,10 +209,9 @@ def tune(cell: Cell, method: Method, best: Mapping[str, Best]) -> dict[str, Best
         tried(power)
     for _ in range(6):
         before = len(known)
-        for level in TUNED:
-            there = {power: times[level] for power, times in known.items() if level in times}
-            if there:
-                at = min(there, key=lambda power: there[power])
+        for level in levels:
+            at = min(known, key=lambda power, level=level: rank(power, level))
+            if rank(at, level)[0] < math.inf:
                 width = min(abs(power - at) for power in known if power != at)
                 for power in (at - max(1.0, width // 2), at + max(1.0, width // 2)):
                     tried(power)

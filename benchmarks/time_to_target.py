@@ -47,7 +47,7 @@ from target_cells import (
     task_seconds,
 )
 from target_methods import KINDS, of_setting
-from target_search import BEHIND, TUNED, Best, Cell, best_of, cells, done_of, measure, search, search_again
+from target_search import BEHIND, TUNED, Best, Cell, best_of, cells, done_of, halved_of, measure, search, search_again
 
 _WAITING = {  # with the solver's optimizer
     "uncoded": "uncoded()",
@@ -139,6 +139,13 @@ def over_laws(ratios: Mapping[tuple[Cell, str, str], float]) -> tuple[dict[str, 
     return found, targets
 
 
+def _effort(cell: Cell, kind: str) -> str:
+    """Return how many methods were tuned, and of how many that were tried, as text."""
+    tried = halved_of(cell, kind)
+    levels = f", the best of {max(tried.values())} for {', '.join(tried)}" if tried else ""
+    return f"{len(done_of(cell, kind))} methods tuned for {_COLUMNS[kind]}{levels}"
+
+
 def _level(said: str) -> str:
     return said.partition(",")[0]
 
@@ -205,7 +212,7 @@ def main() -> None:
         reached = ", ".join(f"{level} in {seconds:.2f} s" for level, seconds in alone(data, LEVELS).items())
         print(f"{data}: {task_seconds(data) * 1e3:.3g} ms a task; alone, one machine: {reached}")
     for cell in wanted:
-        counts = ", ".join(f"{len(done_of(cell, kind))} methods tuned for {name}" for kind, name in _COLUMNS.items())
+        counts = ", ".join(_effort(cell, kind) for kind in KINDS)
         print(f"{cell.name}: {counts}")
     ratios: dict[tuple[Cell, str, str], float] = {}
     with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
