@@ -72,6 +72,9 @@ def test_a_report_is_drawn(page: Browser, run_folder: Path, tmp_path: Path, dark
     assert page.ask(STATUS).startswith("finished · 30 of 30 steps in ")
     assert page.ask("document.querySelectorAll('#cells span').length") == 12
     assert page.ask("document.querySelectorAll('#panels svg').length") == 6
+    assert page.ask(
+        "[...document.querySelectorAll('#panels svg')].every((svg) => svg.viewBox.baseVal.width === svg.clientWidth)"
+    )
     assert page.ask("[...document.querySelectorAll('#marks td')].map((cell) => cell.textContent)")[1] == "joined"
     assert page.ask("document.documentElement.scrollWidth <= window.innerWidth")  # nothing has to be scrolled sideways
     assert dark_pixels(page) >= 4

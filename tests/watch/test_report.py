@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,10 @@ def test_what_stands_there_already_is_kept(run_folder: Path, tmp_path: Path) -> 
 
 
 def test_bad_places_are_sentences(run_folder: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InvalidArgument, match=r"pipe' is not a file, and cannot be replaced by one; name another"):
+        write_report(run_folder, tmp_path / "pipe", overwrite=True)
+    assert (tmp_path / "pipe").is_fifo()
     with pytest.raises(DataError, match="does not exist"):
         write_report(tmp_path / "nowhere", tmp_path / "x.html")
     with pytest.raises(RecordsError, match="cannot be written: No such file or directory"):

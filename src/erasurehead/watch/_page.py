@@ -74,10 +74,13 @@ def write_report(
 
     Raises:
         DataError: if no run has recorded anything in the folder.
-        InvalidArgument: if the file is already there.
+        InvalidArgument: if the file is already there, or is something else than a file.
         RecordsError: if it cannot be written.
     """
     place, watch = Path(path).expanduser(), Watch(Path(folder))
+    if place.exists() and not place.is_file():
+        sentence = f"{str(place)!r} is not a file, and cannot be replaced by one; name another (--out)."
+        raise InvalidArgument("path", "must be a file", str(place), sentence=sentence)
     if place.exists() and not overwrite:
         sentence = f"{str(place)!r} is already there; name another file (--out), or give --overwrite."
         raise InvalidArgument("path", "must not be there", str(place), sentence=sentence)
