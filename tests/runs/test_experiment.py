@@ -14,7 +14,7 @@ from erasurehead import optimizers, schemes
 from erasurehead.datasets import shard
 from erasurehead.engines import Program, VirtualEngine
 from erasurehead.engines._base import NoRoom
-from erasurehead.errors import DataError, InvalidArgument
+from erasurehead.errors import DataError, Diverged, InvalidArgument
 from erasurehead.runs import Experiment, RunFolder, build_config
 from erasurehead.runs._config import merged
 from erasurehead.testing._problems import Quadratic
@@ -161,6 +161,37 @@ def test_the_default_step_size_is_one_over_the_curvature() -> None:
     curvature = 2 * np.linalg.eigvalsh(X.T @ X / len(X)).max() + 2 * 0.5
     assert isinstance(mine.config.optimizer.rate, float)
     assert 0.85 < mine.config.optimizer.rate * curvature <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("scheme", "lag"),
+    [
+        ("ringleader", 22),
+        ("asynchronous(rescaled=True)", 22),
+        ("asynchronous(adaptive=False)", 22),
+        ("ringmaster(threshold=30)", 22),
+        ("ringmaster(threshold=4)", 3),
+        ("piag(adaptive=False)", 24),
+        ("asynchronous", 0),
+        ("piag", 0),
+        ("uncoded", 0),
+    ],
+)
+def test_the_default_step_size_converges_also_with_old_gradients(scheme: str, lag: int) -> None:
+    old = {"scheme": scheme, "delays": {"late": "carry", "model": "exponential(1)"}, "problem": {"l2": 0.01}}
+    mine = experiment(own(workers=12, steps=400), old)
+    whole = mine.with_scheme("uncoded", None).config.optimizer.rate
+    assert mine.config.optimizer.rate == pytest.approx(float(whole or 0) / (1 + lag), rel=0.01)
+    if lag:
+        assert mine.run().evaluations[-1].metrics["r2"] > 0.9
+
+
+def test_a_step_size_that_diverges_with_old_gradients_is_told_of_with_one_that_does_not() -> None:
+    old = {"scheme": "ringleader", "delays": {"late": "carry", "model": "exponential(1)"}}
+    default = experiment(own(workers=12, steps=400), old).config.optimizer.rate
+    far = experiment(own(workers=12, steps=400, out="far"), old, {"optimizer": {"rate": 0.5}})
+    with pytest.raises(Diverged, match=rf"The step size was 0.5; --rate {default:.2g} is small enough"):
+        far.run()
 
 
 def test_the_configuration_on_record_is_complete() -> None:

@@ -153,7 +153,7 @@ class Experiment:
                 "data": _absolute(config.data),
                 "run": config.run if earlier is None else config.run.model_copy(update={"initial": str(earlier)}),
                 "problem": minimised,
-                "optimizer": _rated(config.optimizer, minimised, data, problem),
+                "optimizer": _rated(config.optimizer, minimised, data, problem, scheme),
                 "delays": config.delays.model_copy(update={"model": str(delays)}),
             }
         )
@@ -236,7 +236,7 @@ class Experiment:
         resolved = self.resolved.again(text)
         scheme, chosen = resolved.scheme, resolved.config
         _check_tasks(scheme, text, self.problem)
-        optimizer = _rated(chosen.optimizer, self.config.problem, self.data, self.problem)
+        optimizer = _rated(chosen.optimizer, self.config.problem, self.data, self.problem, scheme)
         run = self.config.run.model_copy(update={"steps": chosen.run.steps})
         config = self.config.model_copy(update={"scheme": chosen.scheme, "optimizer": optimizer, "run": run})
         check_scheme(scheme, config, self.delays)
@@ -302,7 +302,9 @@ class Experiment:
                 recording.cut_off(error)
                 if isinstance(error, Diverged) and not least.neglected:
                     heaviest = getattr(self.problem, "heaviest", 1.0)
-                    raise Diverged(f"{error} {remedy(self.config, self.data, heaviest, least)}".rstrip()) from error
+                    lag = self.scheme.aggregation.lag(self.scheme.code.n_workers)
+                    advice = remedy(self.config, self.data, heaviest, least, lag)
+                    raise Diverged(f"{error} {advice}".rstrip()) from error
             raise
         if recording is not None:
             recording.end(run)
@@ -328,7 +330,11 @@ class Experiment:
 
 
 def _rated(
-    section: OptimizerSection, minimised: ProblemSection, data: Dataset | ShardFolder, problem: Problem
+    section: OptimizerSection,
+    minimised: ProblemSection,
+    data: Dataset | ShardFolder,
+    problem: Problem,
+    scheme: Scheme,
 ) -> OptimizerSection:
     """Return the section of a chosen optimizer with all defaults, including a rate if it takes one."""
     if section.name == "quasi_newton":
@@ -337,7 +343,8 @@ def _rated(
     if rate is None:
         assert minimised.loss is not None
         assert minimised.l2 is not None
-        rate = parts.default_rate(data, minimised.loss, minimised.l2, getattr(problem, "heaviest", 1.0))
+        heaviest, lag = getattr(problem, "heaviest", 1.0), scheme.aggregation.lag(scheme.code.n_workers)
+        rate = parts.default_rate(data, minimised.loss, minimised.l2, heaviest, lag)
     if restart is None:
         restart = data.published is None and section.name == "nesterov"
     return section.model_copy(update={"rate": rate, "restart": restart})

@@ -34,7 +34,7 @@ class LeastCounted(Callback):
         self.neglected = bool(run.neglected)
 
 
-def remedy(config: Config, data: Dataset | ShardFolder, heaviest: float, least: LeastCounted) -> str:
+def remedy(config: Config, data: Dataset | ShardFolder, heaviest: float, least: LeastCounted, lag: float) -> str:
     """Return which step size would not diverge, as a sentence; empty if no step size was set.
 
     Arguments:
@@ -42,16 +42,17 @@ def remedy(config: Config, data: Dataset | ShardFolder, heaviest: float, least: 
         data: its data.
         heaviest: the greatest weight of a sample, relative to the mean.
         least: the run's least coverage; the less a step counts, the larger its curvature.
+        lag: how many steps old its gradients are, of which each step counts but few.
     """
     section = config.optimizer
     if section.rate is None:
         return ""
     rate = parse_rate(section.rate)(0)
     try:
-        safe = parts.safe_rate(data, str(config.problem.loss), float(config.problem.l2 or 0.0), heaviest)
+        safe = parts.safe_rate(data, str(config.problem.loss), float(config.problem.l2 or 0.0), heaviest, lag)
     except DataError:
         safe = math.inf
-    safe *= least.coverage
+    safe *= 1.0 if lag else least.coverage
     if safe < rate:
         return f"The step size was {section.rate}; --rate {safe:.2g} is small enough for these data."
     return (

@@ -94,6 +94,10 @@ class Aggregation(Resumable, ABC):
         estimate and along the penalty is shortened by it."""
         return 1.0
 
+    def lag(self, n_workers: int) -> float:
+        """Return how many steps old gradients are, if whole steps are made along them, whatever their age."""
+        return 0.0
+
     @property
     def tasks_counted(self) -> Sequence[int] | None:
         """The tasks that the last estimate counts, ascending, where it remembers some of which no message came; None

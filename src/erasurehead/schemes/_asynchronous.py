@@ -81,6 +81,9 @@ class Asynchronous(Aggregation):
     def share(self) -> float:
         return self._share
 
+    def lag(self, n_workers: int) -> float:
+        return 0.0 if self.adapt else min(self.greatest_age, 2.0 * n_workers - 2.0)
+
     def late(self, message: LateMessage) -> None:
         self._late.append(message)
 

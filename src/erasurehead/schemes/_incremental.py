@@ -86,6 +86,9 @@ class IncrementalAggregated(Aggregation):
     def _tasks(self, row: int) -> _Tasks:
         return tuple(self.code.tasks_of_message(row).tolist())
 
+    def lag(self, n_workers: int) -> float:
+        return 0.0 if self.adapt else float(self._oldest)
+
     def late(self, message: LateMessage) -> None:
         self._late.append(message)
 

@@ -203,27 +203,33 @@ def penalizes_intercept(data: Dataset | ShardFolder, wanted: bool | None = None)
     return data.published is not None if wanted is None else wanted
 
 
-def default_rate(data: Dataset | ShardFolder, loss: str, l2: float, heaviest: float = 1.0) -> float | str:
+def default_rate(
+    data: Dataset | ShardFolder, loss: str, l2: float, heaviest: float = 1.0, lag: float = 0.0
+) -> float | str:
     """Return the published step size of a data set of the paper; for other data, one over the loss's curvature.
 
     The curvature is the largest one of the loss, times the largest eigenvalue of X^T X / n. Power iteration
-    from a fixed vector comes to within a few percent of it from below; a tenth is added for safety.
+    from a fixed vector comes to within a few percent of it from below; a tenth is added for safety. Whole steps along
+    gradients that are `lag` steps old must be that much shorter.
     """
     published = data.published
     if published is not None:
         steady = published.rate_factor == 1.0
         return published.rate if steady else f"geometric({published.rate!r}, {published.rate_factor!r})"
-    return safe_rate(data, loss, l2, heaviest)
+    return safe_rate(data, loss, l2, heaviest, lag)
 
 
-def safe_rate(data: Dataset | ShardFolder, loss: str, l2: float, heaviest: float = 1.0) -> float:
+def safe_rate(data: Dataset | ShardFolder, loss: str, l2: float, heaviest: float = 1.0, lag: float = 0.0) -> float:
     """Return one over the curvature of the objective: the largest step size that is safe for full gradients.
+
+    With gradients that are `lag` steps old, pi / (2 + 4 lag) of twice that is where steps begin to grow.
 
     Arguments:
         data: the data set.
         loss: what is minimised.
         l2: factor of the penalty.
         heaviest: the greatest weight of a sample, relative to the mean.
+        lag: how many steps old gradients are.
     """
     try:
         largest = _largest_eigenvalue(data)
@@ -231,7 +237,7 @@ def safe_rate(data: Dataset | ShardFolder, loss: str, l2: float, heaviest: float
         raise DataError(f"{error} Or name a step size (--rate): the default is found from all data.") from None
     labels = data.y_train if isinstance(data, Dataset) else np.ones(1)
     curvature = 1.1 * float(np.max(read_loss(loss).bounds(labels))) * largest * heaviest + 2.0 * l2
-    return float(f"{1.0 / curvature:.3g}")
+    return float(f"{1.0 / (curvature * (1.0 + lag)):.3g}")
 
 
 def _largest_eigenvalue(data: Dataset | ShardFolder) -> float:

@@ -284,7 +284,8 @@ class OptimizerSection(Section):
         None,
         "Step size: 10, 'geometric(0.1, 0.99)' or 'inverse_time(1.0, half_life=10)'. By default quasi_newton chooses "
         "its own; other optimizers use the published one, and for your own data a small and safe one: one over the "
-        "largest curvature.",
+        "largest curvature, and less for gradients that are some steps old (ringleader, ringmaster, "
+        "asynchronous(rescaled=True)).",
         option="--rate",
         metavar="RATE",
         examples=[10.0, "geometric(0.1, 0.99)"],
