@@ -207,6 +207,16 @@ def test_coefficients_are_told_the_largest_first_and_the_constant_last(typed: Ty
     assert len(typed("coefficients", trained, "--top", 0, "--json").json["coefficients"]) == len(rows)
 
 
+def test_columns_that_were_not_standardized_have_no_coefficient_per_standard_deviation(typed: Typed) -> None:
+    Path("plain.csv").write_text("size,y\n" + "".join(f"{100 * n},{n % 7 + 0.5}\n" for n in range(30)))
+    typed("train", "--data", "plain.csv", "--label", "y", "--no-standardize", "--out", "plain", "-q")
+    shown = typed("coefficients", "plain")
+    assert "coefficient" in shown.out
+    assert "deviation" not in shown.out
+    rows = typed("coefficients", "plain", "--json").json["coefficients"]
+    assert [sorted(row) for row in rows] == [["coefficient", "column"]] * 2
+
+
 def test_a_loss_of_numbers_is_trained_predicted_and_explained(typed: Typed) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=300)

@@ -18,7 +18,8 @@ Print the coefficients of a linear model, the largest first.
 [bold]erasurehead coefficients runs/houses[/bold]
   For each column by how much the prediction changes where it is larger by 1,
   and where it is larger by its standard deviation; by the latter they are
-  sorted, as it does not depend on units. The constant comes last.
+  sorted, as it does not depend on units. Where nothing was standardized,
+  there is the former only. The constant comes last.
 
 [bold]erasurehead coefficients runs/houses --top 0 --json[/bold]
   All of them, for other programs.
@@ -49,7 +50,8 @@ def run(
     if any("class" in row for row in shown):
         columns.append(Column(("class",), [row["class"] for row in shown]))
     for name, header in (("coefficient", ("coefficient",)), ("standardized", ("per standard", "deviation"))):
-        columns.append(Column(header, [f"{row[name]:.4g}" for row in shown]))
+        if name in rows[0]:
+            columns.append(Column(header, [f"{row[name]:.4g}" for row in shown]))
     left = len(rows) - len(shown)
     more = [f"and {left:,} more (--top 0 for all)"] if left else []
     screen.result({"of": _meaning(model), "coefficients": shown}, _meaning(model), as_table(columns), *more)
@@ -72,7 +74,11 @@ def _rows(model: TrainedModel) -> list[PlainData]:
                     "standardized": standardized[name].get(column, 0.0),
                 }
             )
-    return sorted(rows, key=lambda row: (row["column"] == CONSTANT, -abs(row["standardized"])))
+    rows.sort(key=lambda row: (row["column"] == CONSTANT, -abs(row["standardized"])))
+    if all(row["coefficient"] == row["standardized"] for row in rows):  # columns were used as they are
+        for row in rows:
+            del row["standardized"]
+    return rows
 
 
 def _by_class(coefficients: Entries) -> dict[str, dict[str, float]]:
