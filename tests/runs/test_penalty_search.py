@@ -101,7 +101,7 @@ def test_the_default_is_named_where_it_was_tried(tmp_path: Path) -> None:
     search = search_penalty(read(table(tmp_path / "a.csv", 60, 2)), ProblemSection(loss="logistic"))
     assert f"with the default {1 / 48:.3g}" in str(replace(search, path=(0.1, search.default), losses=(1.0, 2.0)))
     assert "the default" not in str(replace(search, path=(0.1, 0.05), losses=(1.0, 2.0)))
-    assert str(replace(search, l2=search.default)).endswith("which is the default")
+    assert str(replace(search, l2=search.default)).startswith(f"l2 {search.default:.3g} (the default), the best of ")
 
 
 def test_too_few_rows_are_refused(tmp_path: Path) -> None:

@@ -55,13 +55,13 @@ class PenaltySearch:
         return asdict(self)
 
     def __str__(self) -> str:
-        least = min(self.losses)
+        least, usual = min(self.losses), self.default == self.l2
         text = (
-            f"l2 {self.l2:.3g}, the best of {len(self.path)} by {self.folds}-fold cross-validation on the training "
-            f"rows: loss {least:.4g} on the rows left out"
+            f"l2 {self.l2:.3g}{' (the default)' if usual else ''}, the best of {len(self.path)} by {self.folds}-fold "
+            f"cross-validation on the training rows: loss {least:.4g} on the rows left out"
         )
-        if self.default not in self.path or self.default == self.l2:
-            return text + (", which is the default" if self.default == self.l2 else "")
+        if usual or self.default not in self.path:
+            return text
         return f"{text}, {self.losses[self.path.index(self.default)]:.4g} with the default {self.default:.3g}"
 
 
