@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,14 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from erasurehead import training
+from erasurehead._internal.signals import Terminated, stopped_by
 from erasurehead.datasets import Dataset, read
 from erasurehead.errors import InvalidArgument
-from erasurehead.runs import Experiment
+from erasurehead.runs import Experiment, _penalty_search
 from erasurehead.runs._config.sections import ProblemSection
 from erasurehead.runs._penalty_search import PenaltySearch, search_penalty
+from erasurehead.training import Callback, StepRow
 
 
 def table(path: Path, n_rows: int, classes: int = 0, seed: int = 0) -> Path:
@@ -107,3 +111,16 @@ def test_the_default_is_named_where_it_was_tried(tmp_path: Path) -> None:
 def test_too_few_rows_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match=r"^problem.l2 must be a number for fewer than 10 training rows"):
         search_penalty(read(table(tmp_path / "a.csv", 8, 2)), ProblemSection(loss="logistic"))
+
+
+class _Stop(Callback):
+    def on_step_end(self, row: StepRow, x: np.ndarray) -> None:
+        raise Terminated
+
+
+def test_what_interrupts_a_search_is_told_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = read(table(tmp_path / "a.csv", 60, 2))
+    monkeypatch.setattr(_penalty_search, "train", partial(training.train, callbacks=[_Stop()]))
+    with pytest.raises(KeyboardInterrupt) as caught:
+        search_penalty(data, ProblemSection(loss="logistic"))
+    assert stopped_by(caught.value) == "stopped by SIGTERM"

@@ -43,12 +43,12 @@ class Terminated(KeyboardInterrupt):
 
 
 def stopped_by(error: KeyboardInterrupt) -> str:
-    """Return what has stopped a run, in words.
+    """Return what has stopped a run, in words: those of the error, if it has any, as of a run within another.
 
     >>> stopped_by(KeyboardInterrupt()), stopped_by(Terminated())
     ('stopped by Ctrl-C', 'stopped by SIGTERM')
     """
-    return f"stopped by {error.number.name if isinstance(error, Terminated) else 'Ctrl-C'}"
+    return str(error) or f"stopped by {error.number.name if isinstance(error, Terminated) else 'Ctrl-C'}"
 
 
 @contextmanager
