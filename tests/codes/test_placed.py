@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -123,9 +124,11 @@ def test_a_worker_may_hold_nothing_and_a_scheme_may_name_the_placement() -> None
         ([[0.5]], 0, r"held\[0\] must be a list of whole numbers"),
         ([], 0, "held must name, for each worker, the tasks that it holds"),
         ([[], []], 0, "held must name, for each worker, the tasks that it holds"),
+        (4, 0, r"held must name, for each worker, the tasks that it holds, got 4; such as \[\[0, 1\], \[1, 0\]\]"),
+        ([[0, 1], 0], 0, "held must name, for each worker, the tasks that it holds"),
         ([[0], [0]], 2, "stragglers must be"),
     ],
 )
-def test_bad_placements_are_named(held: list[list[int]], stragglers: int, message: str) -> None:
+def test_bad_placements_are_named(held: Any, stragglers: int, message: str) -> None:
     with pytest.raises(InvalidArgument, match=message):
         placed(held, stragglers)

@@ -84,6 +84,11 @@ def test_expectation_knows_how_many_are_waited_for() -> None:
         ("magic(3)", r"scheme must use known names, got 'magic\(3\)'; 'magic' is unknown; known are adaptive"),
         ("exact", r"scheme must be written exact\(load, code=repetition"),
         ("__import__('os')", "scheme must use known names"),
+        (
+            "placed([[0], [0]], 1)",
+            r"must be a scheme, not a code, but .*; write custom\(code='placed\(\[\[0\], \[0\]\], 1",
+        ),
+        ("cyclic_mds", r"not a code, .*; write custom\(code='cyclic_mds', wait='decodable\(\)'\) or another wait rule"),
         ("3 + 4", "scheme must not use +"),
         ("", "scheme must be calls"),
     ],

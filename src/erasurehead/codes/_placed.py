@@ -47,7 +47,10 @@ def placed(held: Sequence[Sequence[int]], stragglers: int, *, seed: int = 0, dra
     >>> code.loads.tolist(), code.tolerance, code.structure.amplification_bound < 10
     ([1, 2, 3, 4, 4], 1, True)
     """
-    tasks_of = [_tasks(f"held[{worker}]", own) for worker, own in enumerate(held)]
+    try:
+        tasks_of = [_tasks(f"held[{worker}]", own) for worker, own in enumerate(held)]
+    except TypeError:  # it is no list of lists
+        tasks_of = list[IntArray]()
     n_workers = len(tasks_of)
     if not any(len(own) for own in tasks_of):
         raise invalid("held", "must name, for each worker, the tasks that it holds", held, "such as [[0, 1], [1, 0]]")

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from erasurehead._internal import text_parser
+from erasurehead.codes import catalogue
 from erasurehead.codes._text import parse_code
 from erasurehead.errors import InvalidArgument, invalid
 from erasurehead.optimizers import Schedule
@@ -59,6 +60,9 @@ def parse_scheme(text: str, n_workers: int) -> Scheme:
     """
     makers: dict[str, Callable[..., Scheme]] = {name: partial(getattr(_named, name), n_workers) for name in _NAMED}
     makers["custom"] = partial(_custom, n_workers)
+    if _name(text) not in makers and any(_name(text) == family.name for family in catalogue()):
+        hint = f"write custom(code={text.strip()!r}, wait='decodable()') or another wait rule"
+        raise invalid("scheme", "must be a scheme, not a code", text, hint)
     return _naming("scheme", text, lambda: text_parser.read(_call(text), "scheme", Scheme, makers, {}))
 
 
