@@ -169,6 +169,10 @@ def test_an_option_about_data_needs_data(typed: Typed, begin: tuple[object, ...]
     refused(typed, f"{option[0]} must come with --data", *begin, *option)
 
 
+def test_what_needs_data_is_quoted_as_it_was_written(typed: Typed) -> None:
+    refused(typed, "--interaction must come with --data, got 'a,b'", *PLAN, "--interaction", "a,b")
+
+
 @pytest.mark.parametrize("option", OF_TRACES)
 def test_an_option_about_traces_needs_a_trace(typed: Typed, option: tuple[object, ...]) -> None:
     refused(typed, f"{option[0]} must come with --trace", *PLAN, *option)
@@ -213,6 +217,7 @@ def test_a_drill_of_peers_takes_nothing_that_it_would_not_heed(typed: Typed, opt
 
 def test_a_drill_of_lives_draws_nothing(typed: Typed) -> None:
     refused(typed, "--figures must be left out with --lives", "drill", "--lives", 2, "--figures")
+    refused(typed, "--seconds must be left out with --lives, got 60", "drill", "--lives", 2, "--seconds", 60)
 
 
 def test_a_fit_and_a_reproduction(typed: Typed) -> None:

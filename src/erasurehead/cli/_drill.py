@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -179,7 +179,8 @@ def _live(lives: int, faults: FaultOptions, subject: SubjectOptions, report: Rep
     from erasurehead.drills._lives import Lives
 
     refuse_others(("lives", "seed"), "must be left out with --lives, which are struck by kills only", faults)
-    refuse_others(("out",), "must be left out with --lives", report)
+    taken = {"out", *(field.name for field in fields(subject) if field.name != "seconds")}
+    refuse_others(taken, "must be left out with --lives", report, subject)
     findings = Lives(_settings(faults, subject), lives, report.out).run(screen.say)
     broken = [f"life {one.number}, {one.strike}: {text}" for one in findings.broken for text in one.broken]
     screen.result(findings.as_dict(), "\n".join([*broken, f"{findings.verdict}; the report is in {findings.folder}"]))

@@ -116,8 +116,16 @@ def _come_with(other: str, value: object, given: Entries) -> None:
     """Raise if options were given without another one that they require."""
     for option, text in given.items() if value is None else ():
         if text is not None:
-            listed = ",".join(map(str, cast("Sequence[object]", text))) if isinstance(text, list | tuple) else text
-            raise InvalidArgument(option, f"must come with {other}", UNSAID if isinstance(text, bool) else listed)
+            raise InvalidArgument(
+                option, f"must come with {other}", UNSAID if isinstance(text, bool) else _listed(text)
+            )
+
+
+def _listed(value: object) -> object:
+    """Return a value of an option as it is written, lists and lists of lists with commas."""
+    if not isinstance(value, list | tuple):
+        return value
+    return ",".join(str(_listed(item)) for item in cast("Sequence[object]", value))
 
 
 def _config(asked: PlanOptions, without: Sequence[str] = ("out", "overwrite"), **run: Any) -> Config:
