@@ -47,6 +47,8 @@ def stopped_by(error: KeyboardInterrupt) -> str:
 
     >>> stopped_by(KeyboardInterrupt()), stopped_by(Terminated())
     ('stopped by Ctrl-C', 'stopped by SIGTERM')
+    >>> stopped_by(KeyboardInterrupt("stopped by SIGTERM"))
+    'stopped by SIGTERM'
     """
     return str(error) or f"stopped by {error.number.name if isinstance(error, Terminated) else 'Ctrl-C'}"
 
