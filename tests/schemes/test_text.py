@@ -79,7 +79,7 @@ def test_expectation_knows_how_many_are_waited_for() -> None:
         ("custom('cyclic_mds(straglers=2)', 'first(3)')", "must be written cyclic_mds.stragglers"),
         (
             "custom('projective_plane(2)', 'first(3)')",
-            "must have the 6 workers of the run, got .* set run.workers to 7",
+            "must have the 6 workers of the run, got .* take 7 workers",
         ),
         ("magic(3)", r"scheme must use known names, got 'magic\(3\)'; 'magic' is unknown; known are adaptive"),
         ("exact", r"scheme must be written exact\(load, code=repetition"),

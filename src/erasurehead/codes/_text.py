@@ -42,7 +42,7 @@ def parse_code(text: str, n_workers: int | None = None) -> GradientCode:
             "the code",
             f"must have the {counted('worker', n_workers)} of the run",
             f"{code!r} with {code.n_workers}",
-            f"set run.workers to {code.n_workers}, or choose other parameters",
+            f"take {counted('worker', code.n_workers)}, or choose other parameters",
         )
     return code
 
