@@ -30,12 +30,14 @@ def scheme_for(text: str | None, n_ranks: int) -> Scheme:
     Raises:
         InvalidArgument: if it is neither, or does not fit.
     """
-    if text is None:
+    if not isinstance(text, str):
         raise invalid("scheme", "must be given with every='gradient'", text, "such as 'exact(load=2)' or 'first(7)'")
     try:
-        scheme = custom(codes.uncoded(n_ranks), wait_rules.parse(text), ByCoverage(), name=text)
+        rule = wait_rules.parse(text)
     except InvalidArgument:
         scheme = parse_scheme(text, n_ranks)
+    else:
+        scheme = custom(codes.uncoded(n_ranks), rule, ByCoverage(), name=text)
     code, why = scheme.code, ""
     if not code.one_message_each or code.n_pieces > 1:
         why = "has several messages of a rank"
@@ -136,10 +138,12 @@ class CodedMeeting(GradientMeeting):
     def _apply(self, mean: Array) -> None:
         if np.isfinite(mean).all():
             super()._apply(mean)
+        else:
+            super().forgo()
 
     def forgo(self) -> None:
-        """Send what is not finite: the others must know that there is no gradient of this batch."""
-        self.step(lambda: None, lambda: 0.0)
+        """Send what is not finite, as the others must know; and make the step if they come to one without it."""
+        self.step(self._step, lambda: 0.0)
 
     def kept(self) -> dict[str, Any]:
         return {"steps": self.made}

@@ -321,7 +321,7 @@ class GradientMeeting(Meeting):
                     self._apply(vector.copy())
                 else:
                     self._flat.write(vector)
-            self._flat.read_buffers(self._before)
+                self._flat.read_buffers(self._before)
 
     def step(self, step: Step, samples: Callable[[], float]) -> float | None:
         flat, member, place = self._flat, self.member, self.place
@@ -367,7 +367,13 @@ class GradientMeeting(Meeting):
             }
             for parameter in flat.parameters
         ]
-        return _state.encoded({"model": flat.read(flat.room()), "optimizer": kept})
+        return _state.encoded({"model": self._model(), "optimizer": kept})
+
+    def _model(self) -> Array:
+        """Return the model as it was before the step under way, whose forward pass may have changed buffers."""
+        whole = self._flat.read(self._flat.room())
+        whole[self._buffers] = self._before
+        return whole
 
     def _unpack(self, data: bytes) -> None:
         """Go on from what another rank has packed."""
@@ -377,6 +383,7 @@ class GradientMeeting(Meeting):
             for key, one in kept.items():
                 moved = one.to(parameter.device) if isinstance(one, torch.Tensor) and one.dim() else one
                 self._optimizer.state[parameter][key] = moved
+        self._flat.read_buffers(self._before)
 
     @property
     def behind(self) -> bool:
@@ -408,4 +415,4 @@ class GradientMeeting(Meeting):
 
     def _newest(self) -> Array:
         self.take()
-        return self._flat.read(self._flat.room())
+        return self._model()
