@@ -14,7 +14,7 @@ from torch.utils.data import Dataset, TensorDataset
 import erasurehead.torch as eht
 from erasurehead.consensus import Crash, NetworkPartition
 from erasurehead.errors import ErasureHeadError, InvalidArgument
-from erasurehead.torch import _simulate
+from erasurehead.torch import _member, _simulate
 from erasurehead.torch._batches import permutation
 from erasurehead.torch._simulate import Hang, Join
 from erasurehead.torch._ways._coded import workers_of
@@ -199,6 +199,27 @@ def test_a_rank_whose_own_gradients_are_not_finite_makes_the_steps_of_the_others
 def test_a_group_that_has_died_ends_the_others_by_an_error() -> None:
     with pytest.raises(ErasureHeadError, match="nobody else has all the tasks of ranks 0, 1, which are gone"):
         eht.simulate(train, RANKS, faults=[Crash(0, 2.0), Crash(1, 3.0)], **LATE)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "dead"),
+    [((0.001, 0.03), {0}), ((0.03, 0.001), {1}), ((0.001, 0.03) * 2, {0, 2}), ((0.03, 0.001) * 2, {1, 3})],
+)
+def test_slow_ranks_make_the_steps_of_those_that_had_the_newest_model_and_died(
+    seconds: tuple[float, ...], dead: set[int]
+) -> None:
+    """They are many steps behind then, and nobody is left to send them the model."""
+    result = eht.simulate(train, len(seconds), seconds_per_sample=seconds, faults=[Crash(rank, 0.2) for rank in dead])
+    same(result, alone(), frozenset(dead))
+
+
+@pytest.mark.parametrize(("seconds", "dead"), [((0.001, 0.05), {0}), ((0.001, 0.05) * 2, {0, 2})])
+def test_slow_ranks_that_are_too_far_behind_those_that_died_end_by_an_error(
+    seconds: tuple[float, ...], dead: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_member, "_MOST_KEPT", 0)
+    with pytest.raises(ErasureHeadError, match="those that are left were too far behind to make it"):
+        eht.simulate(train, len(seconds), seconds_per_sample=seconds, faults=[Crash(rank, 0.3) for rank in dead])
 
 
 def test_it_goes_on_from_what_was_saved_to_the_bit(tmp_path: Path) -> None:

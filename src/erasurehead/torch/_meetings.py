@@ -310,8 +310,23 @@ class GradientMeeting(Meeting):
                 if following is None and member.state is None:
                     member.want()
             if following is None:
-                self.place.wait(lambda: member.state is not None or member.forgotten, "the model of another rank")
+                self.place.wait(
+                    lambda: (
+                        member.state is not None
+                        or member.following(self.taken) is not None
+                        or member.forgotten
+                        or member.stranded
+                    ),
+                    "the model of another rank",
+                )
                 self._check()
+                if member.state is None:
+                    if member.stranded:
+                        raise ErasureHeadError(
+                            "All ranks that had the newest model have died at once, and those that are left were too "
+                            "far behind to make it. Start again from what was saved."
+                        )
+                    continue
                 with self.place.held():
                     self.taken, data = member.take_state()
                 self._unpack(data)

@@ -22,6 +22,8 @@ from erasurehead.torch._ways._base import Way
 
 _MOST_BEHIND = 2  # versions that are kept for a script that must follow each; who is further behind asks for all
 
+_MOST_KEPT = 1 << 26  # bytes of versions before these that are kept, too, as those who have the model may die
+
 _LOST = 2.0 * LEASE  # seconds without an answer after which a message was lost
 
 _COMES = 20.0 * LEASE  # seconds for which who gathers stays at the end for a rank that was started and never heard of
@@ -116,6 +118,7 @@ class Member:
         asked: ranks to which this rank's script is to send its model with its optimizer's state, by `serve`.
         state: what came of `want`: a model with its optimizer's state, and its name.
         handouts: which samples are whose.
+        stranded: whether all that are left wait for the model of another rank: it was gone with those that had it.
         on_call: called when the others wait for what this rank's script has; offers it, and says whether there is any.
     """
 
@@ -141,6 +144,10 @@ class Member:
         self._to_come = set(ranks) - {self.rank}  # who was not heard of yet: a start may take as long as it takes
         self._rested_at = self._alarm = float("inf")
         self._heard: deque[KnownVersion] = deque()
+        self._behind: deque[KnownVersion] = deque()  # before these, and not yet followed by the script
+        self._followed: Name = (0, -1)
+        self._bereft = False  # whether ranks have gone, who may have been the only ones with the newest model
+        self.stranded = False
         # For ways in which a script must follow each version
         self.asked: list[int] = []
         self.state: tuple[Name, bytes] | None = None
@@ -231,11 +238,16 @@ class Member:
 
     def following(self, name: Name) -> list[KnownVersion] | None:
         """Return all versions after one, in their order; None if they are not all here."""
-        found = [heard for heard in self._heard if heard.name > name]
+        while self._behind and self._behind[0].name <= name:
+            self._behind.popleft()
+        self._followed = name
+        every = (*self._behind, *self._heard) if self._bereft else self._heard
+        found = [heard for heard in every if heard.name > self._followed]
         for heard in found:
             if heard.name[1] and (heard.after, heard.name[1] - 1) != name:
                 return None
             name = heard.name
+        self._wants = False
         return found
 
     def want(self) -> None:
@@ -356,6 +368,7 @@ class Member:
     def on_lost(self, ranks: frozenset[int]) -> None:
         """Learn of ranks whose process has certainly ended; of those that are silent members' own pings tell."""
         if not self.left:
+            self._bereft = True
             self.membership.on_ended(self.port, frozenset(ranks))
             self._fresh -= ranks
             self._want_again()
@@ -382,7 +395,10 @@ class Member:
         if self._unread and now > self._sent_at + _LOST and self.membership.belongs:
             self._read()  # or it was lost, or what said that it was read
         if self._wants and self.state is None and now > self._wanted_at + _LOST:
+            self.stranded = self.membership.gathers and self.steppers <= set(self._wanting)
+            self._wanting.clear()  # who waits still will ask again
             self.want()
+            self.port.wake_script()
         gathers = self._view.gathers if self.membership.belongs and self._view.gathers >= 0 else None
         self.handouts.on_view(self.port, gathers, self._view.members - self.membership.ended)
         if self.agreement is not None:
@@ -399,7 +415,7 @@ class Member:
 
     def _on_view(self) -> None:
         before, self._view = self._view, self.membership.view
-        self._unread = False
+        self._unread, self._bereft = False, True
         if not self.membership.belongs:
             for alone in (self._unsent, self._under_way, self._kept):  # a drift of many steps, perhaps
                 alone.clear()
@@ -421,7 +437,8 @@ class Member:
         self.port.wake_script()
 
     def _want_again(self) -> None:
-        if self._wants and self.state is None:
+        self._wanting.clear()
+        if self._wants and self.state is None and self.following(self._followed) is None:
             self.want()
 
     def _send_again(self) -> None:
@@ -485,7 +502,11 @@ class Member:
         self._heard.append(KnownVersion(name, after, vector))
         self.way.heard(vector)
         while not self._wants and len(self._heard) > (_MOST_BEHIND if self.way.waits else 1):
-            self._heard.popleft()
+            oldest = self._heard.popleft()
+            if self.way.waits and oldest.name > self._followed:
+                self._behind.append(oldest._replace(vector=oldest.vector.copy()))
+                if len(self._behind) > max(4, _MOST_KEPT // vector.nbytes):
+                    self._behind.popleft()
         self.port.wake_script()
 
     def _on_newest(self, sender: int, head: Head, vector: Array) -> None:
