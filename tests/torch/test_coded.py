@@ -167,7 +167,10 @@ def test_ranks_hang_come_and_are_cut_off_and_the_weights_are_the_same(faults: tu
 def test_what_a_step_draws_and_averages_is_the_same_whoever_computes_it(make: Any, data: Any) -> None:
     calm = eht.simulate(lambda: train(make=make, data=data), RANKS, seconds_per_sample=0.01).returned[0]
     assert calm is not None
-    late = {"seconds_per_sample": 0.002, "delays": "exponential(mean=0.4, seed=2)"}  # often several steps behind
+    late: dict[str, Any] = {
+        "seconds_per_sample": 0.002,
+        "delays": "exponential(mean=0.4, seed=2)",
+    }  # often several steps behind
     for faults, dead in (((), frozenset[int]()), ((Crash(2, 2.0),), frozenset({2}))):
         disturbed = eht.simulate(lambda: train(make=make, data=data), RANKS, faults=faults, **late)
         same(disturbed, calm[0], dead)
@@ -220,6 +223,29 @@ def test_slow_ranks_that_are_too_far_behind_those_that_died_end_by_an_error(
     monkeypatch.setattr(_member, "_MOST_KEPT", 0)
     with pytest.raises(ErasureHeadError, match="those that are left were too far behind to make it"):
         eht.simulate(train, len(seconds), seconds_per_sample=seconds, faults=[Crash(rank, 0.3) for rank in dead])
+
+
+def test_a_rank_that_is_late_when_the_others_leave_their_loops_ends_by_an_error() -> None:
+    def main() -> None:
+        team = eht.join()
+        model = net()
+        optimizer = team.optimizer(momentum(model), model, every="gradient", scheme="exact(load=2)")
+        for made, (inputs, labels) in enumerate(team.batches(DATA, batch_size=8, epoch=0)):
+            if made == 9:
+                break
+            optimizer.zero_grad()
+            cross_entropy(model(inputs), labels).backward()
+            optimizer.step()
+
+    with pytest.raises(ErasureHeadError, match="Rank 3 is still in its loop, and ranks 0, 1, 2 have left theirs"):
+        eht.simulate(main, RANKS, seconds_per_sample=(0.01, 0.01, 0.01, 0.03))
+
+
+def test_a_team_of_one_has_the_whole_batch_by_any_scheme() -> None:
+    for scheme in ("exact(load=2)", "erasurehead(load=4, wait_for=2)", "first(3)"):
+        same(eht.simulate(lambda scheme=scheme: train(scheme), 1), alone())
+    with pytest.raises(InvalidArgument, match="'nonsense' is unknown"):
+        eht.simulate(lambda: train("nonsense(3)"), 1)
 
 
 def test_it_goes_on_from_what_was_saved_to_the_bit(tmp_path: Path) -> None:

@@ -119,10 +119,21 @@ class CodedMeeting(GradientMeeting):
             if lost(self.scheme, ranks):
                 return True
             self._whole = ranks
-        return False
+        return self._deserted()
+
+    def _deserted(self) -> bool:
+        """Whether ranks have left their loops without whose tasks no batch is whole, before this one has."""
+        member = self.member
+        return member.settled and bool(member.resting) and lost(self.scheme, member.steppers)
 
     def _check(self) -> None:
         super()._check()
+        if self._deserted():
+            raise ErasureHeadError(
+                f"Rank {self.member.rank} is still in its loop, and {numbered('rank', sorted(self.member.resting))} "
+                f"have left theirs: the gradient of a batch cannot be had any more by {self.scheme.name}. A late rank "
+                "leaves out steps, so end loops after an epoch of team.batches, not after a number of iterations."
+            )
         if self._stuck():
             gone = numbered("rank", sorted(set(range(self.scheme.code.n_workers)) - self._ranks()))
             raise ErasureHeadError(

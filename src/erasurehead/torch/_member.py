@@ -26,6 +26,8 @@ _MOST_KEPT = 1 << 26  # bytes of versions before these that are kept, too, as th
 
 _LOST = 2.0 * LEASE  # seconds without an answer after which a message was lost
 
+_SETTLED = 4.0 * LEASE  # seconds after which all has come that was sent before a rank said that it makes no more steps
+
 _COMES = 20.0 * LEASE  # seconds for which who gathers stays at the end for a rank that was started and never heard of
 
 Name: TypeAlias = tuple[int, int]
@@ -119,6 +121,7 @@ class Member:
         state: what came of `want`: a model with its optimizer's state, and its name.
         handouts: which samples are whose.
         stranded: whether all that are left wait for the model of another rank: it was gone with those that had it.
+        settled: whether what was closed before the last rank made no more steps is here.
         on_call: called when the others wait for what this rank's script has; offers it, and says whether there is any.
     """
 
@@ -142,7 +145,8 @@ class Member:
         self._since = 0  # the term since when this rank gathers
         self._resting: set[int] = set()  # who makes no more steps, but stays
         self._to_come = set(ranks) - {self.rank}  # who was not heard of yet: a start may take as long as it takes
-        self._rested_at = self._alarm = float("inf")
+        self._rested_at = self._alarm = self._settles_at = float("inf")
+        self.settled = False
         self._heard: deque[KnownVersion] = deque()
         self._behind: deque[KnownVersion] = deque()  # before these, and not yet followed by the script
         self._followed: Name = (0, -1)
@@ -185,6 +189,11 @@ class Member:
     def steppers(self) -> frozenset[int]:
         """The members that make steps, as far as is known."""
         return self.membership.view.members - self.membership.ended - self._resting
+
+    @property
+    def resting(self) -> frozenset[int]:
+        """The members that make no more steps, but stay."""
+        return self.membership.view.members & self._resting
 
     @property
     def first(self) -> int:
@@ -352,6 +361,7 @@ class Member:
             case Kind.DONE:
                 if head.flag:
                     self._resting.add(sender)
+                    self.settled, self._settles_at = False, self.port.now() + _SETTLED
                 else:
                     self.membership.on_ended(self.port, frozenset({sender}))
                 self.port.wake_script()
@@ -398,6 +408,9 @@ class Member:
             self.stranded = self.membership.gathers and self.steppers <= set(self._wanting)
             self._wanting.clear()  # who waits still will ask again
             self.want()
+            self.port.wake_script()
+        if now > self._settles_at:
+            self.settled, self._settles_at = True, float("inf")
             self.port.wake_script()
         gathers = self._view.gathers if self.membership.belongs and self._view.gathers >= 0 else None
         self.handouts.on_view(self.port, gathers, self._view.members - self.membership.ended)

@@ -30,6 +30,8 @@ from erasurehead.torch._second_moments import steps_average
 
 logger = logging.getLogger("erasurehead")
 
+_ANY_SCHEME = 60  # ranks for which most schemes fit: by which a team of one reads one that it has no use for
+
 _KEPT = 1_000  # versions that are kept in memory
 
 _WAYS: dict[str, type[Meeting]] = {"busy": BusyMeeting, "first-gradients": GradientMeeting}
@@ -130,16 +132,20 @@ class Team:
         plain = self._model = getattr(model, "_orig_mod", model)  # as torch.compile names it
         self._not_finite = not_finite
         self._records = None if record is None else Path(record)
+        if not_finite not in ("skip", "stop"):
+            raise invalid("not_finite", "must be one of skip, stop", not_finite)
         if way not in (None, *_WAYS):
             raise invalid("way", f"must be one of {', '.join(_WAYS)}", way)
         if every is not None and way is not None:
             raise invalid("way", "must be left out where every says how ranks meet", way)
+        if every in (None, "gradient") and (outer_rate, outer_momentum) != (OUTER_RATE, OUTER_MOMENTUM):
+            raise invalid("every", "must be a number of steps with outer_rate or outer_momentum", every)
         if scheme is not None and every != "gradient":
             raise invalid("every", "must be 'gradient' with a scheme", every)
         chosen: str = way or ("busy" if steps_average(optimizer) else "first-gradients")
         if every == "gradient":
             chosen = f"gradients by {scheme}"
-            meeting = partial(CodedMeeting, scheme_for(scheme, self.size))
+            meeting = partial(CodedMeeting, scheme_for(scheme, self.size if self.size > 1 else _ANY_SCHEME))
         elif every is not None:
             outer = OuterSteps.checked(every, outer_rate, outer_momentum)
             chosen, meeting = str(outer), partial(OuterMeeting, outer)
