@@ -260,6 +260,58 @@ def test_it_goes_on_from_what_was_saved_to_the_bit(tmp_path: Path) -> None:
         assert torch.equal(one[0], other[0])
 
 
+@pytest.mark.parametrize("load", [1, 2])
+def test_a_rank_that_loads_late_makes_the_steps_that_others_have_made_since_they_loaded(
+    load: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "team"
+
+    def main(epochs: range) -> tuple[torch.Tensor]:
+        team = eht.join()
+        model = net()
+        optimizer = team.optimizer(momentum(model), model, every="gradient", scheme="exact(load=2)")
+        if epochs.start:
+            if team.rank == 3:
+                team._place.compute(30.0 * load, 0)  # pyright: ignore[reportPrivateUsage]
+            assert team.load(path) == epochs.start
+        for epoch in epochs:
+            for inputs, labels in team.batches(DATA, batch_size=BATCH, epoch=epoch):
+                optimizer.zero_grad()
+                cross_entropy(model(inputs), labels).backward()
+                optimizer.step()
+        team.save(path)
+        return (weights(team.model()),)
+
+    eht.simulate(lambda: main(range(1)), RANKS, seconds_per_sample=0.01)
+    same(eht.simulate(lambda: main(range(1, EPOCHS)), RANKS, seconds_per_sample=0.01), alone())
+
+
+@pytest.mark.parametrize("fault", [Join(4.0), Crash(3, 2.0, rejoin=4.0)])
+def test_a_rank_that_joins_loads_what_the_team_has_saved_meanwhile_and_has_its_newest_step(
+    fault: _simulate.Event, tmp_path: Path
+) -> None:
+    path, begun = tmp_path / "team", list[tuple[int, int]]()
+
+    def main(last: int) -> tuple[torch.Tensor]:
+        team = eht.join()
+        model = net()
+        optimizer = team.optimizer(momentum(model), model, every="gradient", scheme="exact(load=2)")
+        begun.append((team.rank, team.load(path) if path.exists() else 0))
+        for epoch in range(begun[-1][1], last):
+            for inputs, labels in team.batches(DATA, batch_size=BATCH, epoch=epoch):
+                optimizer.zero_grad()
+                cross_entropy(model(inputs), labels).backward()
+                optimizer.step()
+            team.save(path)
+        return (weights(team.model()),)
+
+    eht.simulate(lambda: main(1), RANKS, seconds_per_sample=0.01)
+    assert {epoch for _, epoch in begun} == {0}
+    result = eht.simulate(lambda: main(EPOCHS), RANKS, faults=[fault], **LATE)
+    assert begun[RANKS:] == [*((rank, 1) for rank in range(RANKS)), (RANKS, 2)]
+    same(result, alone(), frozenset({3}))
+
+
 def test_a_batch_whose_gradient_is_not_finite_is_left_out_by_all() -> None:
     x = X[:200].clone()
     x[7] = float("nan")

@@ -373,3 +373,31 @@ def test_all_ranks_of_a_team_go_on_from_the_saved_optimizer(
         assert loaded is not None
         for one, other in zip(saved, loaded, strict=True):
             assert torch.allclose(one, other, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("options", [{}, {"way": "first-gradients"}, {"every": 3}])
+def test_a_rank_that_joins_keeps_the_team_s_model_where_it_loads_what_the_team_has_saved_before(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "team"
+
+    def main() -> float:
+        team = eht.join()
+        model = net()
+        optimizer = team.optimizer(momentum(model), model, **options)
+        if path.exists():
+            team.load(path)
+        behind = loss_of(model)
+        for step in range(60):
+            own = torch.randint(0, len(X), (32,))
+            optimizer.zero_grad()
+            cross_entropy(model(X[own]), Y[own]).backward()
+            optimizer.step()
+            if step == 3:
+                team.save(path)
+        return behind
+
+    begun = eht.simulate(main, 3, seconds_per_sample=0.01, faults=[eht.Join(12.0)]).returned
+    assert begun[3] is not None
+    assert begun[0] is not None
+    assert begun[3] < 0.5 * begun[0]

@@ -62,6 +62,7 @@ class CodedMeeting(GradientMeeting):
     Attributes:
         batch: of the step under way: the version before it, the worker of the code whose tasks they are, and by what
             its loss is divided.
+        length: number of steps of an epoch; 0 before the first one.
     """
 
     more = TAIL
@@ -70,6 +71,7 @@ class CodedMeeting(GradientMeeting):
     def __init__(self, scheme: Scheme, *arguments: Any) -> None:
         self.scheme = scheme
         self.batch: tuple[int, int, float] | None = None
+        self.length = 0
         self._made = 0  # steps that were made before what was loaded
         self._whole: frozenset[int] = frozenset()  # ranks that hold all tasks, as was found last
         super().__init__(*arguments)
@@ -157,11 +159,14 @@ class CodedMeeting(GradientMeeting):
         self.step(self._step, lambda: 0.0)
 
     def kept(self) -> dict[str, Any]:
-        return {"steps": self.made}
+        return {"steps": self.made, "epoch": self.made // self.length if self.length else 0}
 
     def restart(self, version: int, state: dict[str, Any]) -> None:
-        super().restart(version, state)
         self._made = int(state.get("steps", 0))
+        super().restart(version, state)
+
+    def _adopt(self, kept: dict[str, Any]) -> None:
+        self._made = int(kept["steps"]) - max(self.taken[1], 0)
 
 
 @final
@@ -195,7 +200,7 @@ class CodedBatches:
             raise invalid("num_workers", "must be 0 where a late rank leaves out steps", feed.options["num_workers"])
         self._feed, self._meeting, self._seed, self._add_samples = feed, meeting, seed, add_samples
         whole, rest = divmod(feed.total, batch_size)
-        self._length = whole + (rest >= n_tasks and not drop_last)
+        self._length = meeting.length = whole + (rest >= n_tasks and not drop_last)
 
     def __len__(self) -> int:
         return self._length

@@ -127,6 +127,7 @@ class Meeting(ABC):
             with self.place.held():
                 if member.newest[1] < version and member.membership.gathers:
                     member.restart(version, told())
+        self.taken = 0, -1  # what was loaded here may be older than what the team has made of it since
 
     def kept(self) -> dict[str, Any]:
         """Return what is to be saved beside model and optimizer, to go on from there."""
@@ -382,7 +383,7 @@ class GradientMeeting(Meeting):
             }
             for parameter in flat.parameters
         ]
-        return _state.encoded({"model": self._model(), "optimizer": kept})
+        return _state.encoded({"model": self._model(), "optimizer": kept, "kept": self.kept()})
 
     def _model(self) -> Array:
         """Return the model as it was before the step under way, whose forward pass may have changed buffers."""
@@ -394,11 +395,15 @@ class GradientMeeting(Meeting):
         """Go on from what another rank has packed."""
         theirs = _state.decoded(data)
         self._flat.write(theirs["model"])
+        self._adopt(theirs["kept"])
         for parameter, kept in zip(self._flat.parameters, theirs["optimizer"], strict=True):
             for key, one in kept.items():
                 moved = one.to(parameter.device) if isinstance(one, torch.Tensor) and one.dim() else one
                 self._optimizer.state[parameter][key] = moved
         self._flat.read_buffers(self._before)
+
+    def _adopt(self, kept: dict[str, Any]) -> None:
+        """Go on from what another rank's `kept` had returned at the version that was taken."""
 
     @property
     def behind(self) -> bool:
@@ -427,6 +432,8 @@ class GradientMeeting(Meeting):
 
     def restart(self, version: int, state: dict[str, Any]) -> None:
         self._flat.read_buffers(self._before)  # all else is alike in all ranks, and nobody has to be told
+        self.taken = 0, 0  # and the versions that others have made since are made here, too
+        self.take()
 
     def _newest(self) -> Array:
         self.take()

@@ -278,7 +278,8 @@ class Team:
     def load(self, path: str | Path, **objects: Any) -> int:
         """Go on from what was saved: all ranks call this, after `optimizer` and before their first step.
 
-        All ranks then have the model, and the optimizer of the rank that saved. The team may be of another size. An
+        All ranks then have the model, and the optimizer of the rank that saved; one that joins a team that trains has
+        the team's, which is newer. The team may be of another size. An
         epoch goes on with what nobody had trained on: `team.batches(dataset, batch_size, epoch)` with the number of
         that epoch, which is returned, and with the same data sets, in the order in which they were first used.
 
@@ -301,20 +302,25 @@ class Team:
         _state.check_groups(optimizer.param_groups, state["optimizer"]["param_groups"], path)
         if names != sorted(state["objects"]):
             raise invalid("the names of objects", f"must be {sorted(state['objects'])}, as they were saved", names)
-        model.load_state_dict(state["model"])
-        optimizer.inner.load_state_dict(state["optimizer"])
+        came_later = self._place.joins and self._meeting is not None and self._meeting.taken[1] > 0
+        if not came_later:  # else the team has gone on, and its newest model is here
+            model.load_state_dict(state["model"])
+            optimizer.inner.load_state_dict(state["optimizer"])
         for name in names:
             objects[name].load_state_dict(state["objects"][name])
         if self.rank == state["about"]["rank"]:
             _generators.restore(state["generators"])
         else:
             _generators.begin(mixed(_generators.number_in(state["generators"]), self.rank))
+        epoch = max([state.get("epoch", 0), *(epoch for epoch, _, _ in state["data"].values())])
+        if came_later:
+            return epoch
         stocks = self._source.handouts.stocks
-        for number, (epoch, position, missing) in state["data"].items():
-            stocks[number] = Stock(epoch, position, [(begin, end) for begin, end in missing])
+        for number, (begun, position, missing) in state["data"].items():
+            stocks[number] = Stock(begun, position, [(begin, end) for begin, end in missing])
         if self._meeting is not None:
             self._meeting.restart(state["about"]["version"] + 1, state)
-        return max(0, *(epoch for epoch, _, _ in state["data"].values()), 0)
+        return epoch
 
     def _saved(self, what: str) -> TeamOptimizer:
         if self._optimizer is None:
