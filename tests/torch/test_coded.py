@@ -241,6 +241,48 @@ def test_a_rank_that_is_late_when_the_others_leave_their_loops_ends_by_an_error(
         eht.simulate(main, RANKS, seconds_per_sample=(0.01, 0.01, 0.01, 0.03))
 
 
+def test_batches_without_a_step_and_epochs_that_were_not_gone_through_are_refused() -> None:
+    def main(each: int, most: int) -> None:
+        team = eht.join()
+        model = net()
+        optimizer = team.optimizer(momentum(model), model, every="gradient", scheme="exact(load=2)")
+        next(iter(team.batches(DATA, batch_size=BATCH, epoch=0)))  # a look at the data
+        for epoch in range(EPOCHS):
+            for made, (inputs, labels) in enumerate(team.batches(DATA, batch_size=BATCH, epoch=epoch)):
+                if made == most:
+                    break
+                cross_entropy(model(inputs), labels).backward()
+                if made % each == each - 1:
+                    optimizer.step()
+                    optimizer.zero_grad()
+
+    eht.simulate(lambda: main(1, 9), RANKS, seconds_per_sample=0.01)
+    with pytest.raises(ErasureHeadError, match=r"next batch without optimizer.step\(\) for the one before"):
+        eht.simulate(lambda: main(2, 9), RANKS, seconds_per_sample=0.01)
+    with pytest.raises(InvalidArgument, match="epoch must be at most 0 after 3 steps, of which an epoch has 5, but it"):
+        eht.simulate(lambda: main(1, 3), RANKS, seconds_per_sample=0.01)
+
+
+def test_a_scaler_that_leaves_out_a_step_tries_the_same_batch_again() -> None:
+    def main() -> tuple[torch.Tensor]:
+        team = eht.join()
+        model = net()
+        optimizer = team.optimizer(momentum(model), model, every="gradient", scheme="exact(load=2)")
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127, growth_interval=1000)
+        for epoch in range(EPOCHS):
+            for inputs, labels in team.batches(DATA, batch_size=BATCH, epoch=epoch):
+                optimizer.zero_grad()
+                scaler.scale(1e4 * cross_entropy(model(inputs), labels)).backward()
+                for parameter in model.parameters():
+                    if parameter.grad is not None:
+                        parameter.grad /= 1e4
+                scaler.step(optimizer)
+                scaler.update()
+        return (weights(team.model()),)
+
+    same(eht.simulate(main, RANKS, **LATE), alone())
+
+
 def test_a_team_of_one_has_the_whole_batch_by_any_scheme() -> None:
     for scheme in ("exact(load=2)", "erasurehead(load=4, wait_for=2)", "first(3)"):
         same(eht.simulate(lambda scheme=scheme: train(scheme), 1), alone())

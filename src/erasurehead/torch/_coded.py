@@ -15,6 +15,7 @@ from erasurehead.schemes import Scheme, custom, parse_scheme, wait_rules
 from erasurehead.schemes._aggregation import ByCoverage
 from erasurehead.torch import _generators
 from erasurehead.torch._batches import Feed, mixed, permutation
+from erasurehead.torch._flat import finite
 from erasurehead.torch._meetings import GradientMeeting
 from erasurehead.torch._ways._base import Way
 from erasurehead.torch._ways._coded import TAIL, Coded, lost, workers_of
@@ -91,6 +92,11 @@ class CodedMeeting(GradientMeeting):
             tasks: returns the samples of a task.
             seed: of what the model and the data set draw, with the tasks and the step: alike in all that have them.
         """
+        if self.batch is not None and finite([each.grad for each in self._flat.parameters if each.grad is not None]):
+            raise ErasureHeadError(  # else a scaler has left out a step that overflowed, and tries the same batch again
+                f"Rank {self.member.rank} has asked team.batches for its next batch without optimizer.step() for the "
+                "one before: each batch is a step of the team. To accumulate gradients, go through one batch in parts."
+            )
         self.take()
         self._check()
         code = self.scheme.code
@@ -215,12 +221,21 @@ class CodedBatches:
         if feed.shuffle:
             order = permutation(feed.total, self._seed, self.epoch).numpy()
         n_tasks = meeting.scheme.code.n_tasks
+        meeting.batch = None
         while True:
             meeting.take()
             begin = (meeting.made - self.epoch * self._length) * self.batch_size
+            if begin < 0:
+                raise invalid(
+                    "epoch",
+                    f"must be at most {meeting.made // self._length} after {meeting.made} steps, of which an epoch has "
+                    f"{self._length}",
+                    self.epoch,
+                    "go through each epoch of team.batches to its end, or go on by team.load",
+                )
             if begin >= self._length * self.batch_size:
                 return
-            batch = order[max(begin, 0) :][: self.batch_size]
+            batch = order[begin:][: self.batch_size]
             ends = np.cumsum(parts(len(batch), np.ones(n_tasks), least=1))
             shares = np.split(batch, ends[:-1])
             own = meeting.begin(lambda task, shares=shares: shares[task], self._seed)
