@@ -18,6 +18,7 @@ from torch.nn.functional import cross_entropy
 from torch.optim import SGD, AdamW, Optimizer
 from torch.optim.lr_scheduler import CosineAnnealingLR, OneCycleLR, ReduceLROnPlateau
 from torch.optim.swa_utils import AveragedModel
+from torch.utils.data import TensorDataset
 
 import erasurehead.torch as eht
 from erasurehead.errors import DataError, InvalidArgument
@@ -322,7 +323,9 @@ def test_nothing_of_it_is_run_when_it_is_read(tmp_path: Path) -> None:
     length = int.from_bytes(header[:8], "little")
     about = json.loads(header[8 : 8 + length])["__metadata__"]
     assert set(about) == {"format", "version", "state"}
-    assert set(json.loads(about["state"])) == {"model", "optimizer", "objects", "data", "generators", "about"}
+    assert set(json.loads(about["state"])) == {
+        *("model", "optimizer", "objects", "data", "epoch", "generators", "about")
+    }
 
 
 def test_the_file_that_was_there_stays_where_a_new_one_cannot_be_written(tmp_path: Path) -> None:
@@ -401,3 +404,29 @@ def test_a_rank_that_joins_keeps_the_team_s_model_where_it_loads_what_the_team_h
     assert begun[3] is not None
     assert begun[0] is not None
     assert begun[3] < 0.5 * begun[0]
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("options", [{}, {"every": 2}, {"every": "gradient", "scheme": "exact(load=2)"}])
+def test_an_epoch_that_was_gone_through_is_not_begun_again_and_schedulers_go_on(
+    options: dict[str, Any], ranks: int, tmp_path: Path
+) -> None:
+    path, data = tmp_path / "team", TensorDataset(X[:24], Y[:24])
+
+    def main(last: int) -> tuple[int, int]:
+        team = eht.join()
+        model = net()
+        optimizer = team.optimizer(momentum(model), model, **options)
+        scheduler = CosineAnnealingLR(optimizer, 9)
+        begun = team.load(path, scheduler=scheduler) if path.exists() else 0
+        for epoch in range(begun, last):
+            for inputs, labels in team.batches(data, batch_size=6, epoch=epoch):
+                optimizer.zero_grad()
+                cross_entropy(model(inputs), labels).backward()
+                optimizer.step()
+            scheduler.step()
+        team.save(path, scheduler=scheduler)
+        return begun, scheduler.last_epoch
+
+    eht.simulate(lambda: main(2), ranks, seconds_per_sample=[1.0, 0.1, 0.1][:ranks])
+    assert eht.simulate(lambda: main(5), ranks, seconds_per_sample=1.0).returned == ((2, 5),) * ranks

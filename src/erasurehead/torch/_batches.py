@@ -127,6 +127,7 @@ class Batches:
                 self._feed.under_way.append(question)
                 yield batch
                 self._feed.trained(self._source)
+            self._feed.through = self.epoch
         finally:  # the loop may have ended by a break after its step, or by an error before it
             pieces.begin(iter(()))
             self._feed.under_way.clear()
@@ -203,7 +204,7 @@ class Feed:
             raise invalid("dataset", "must hold at least one sample", 0)
         self.data, self.number, self.shuffle, self.options = data, number, shuffle, options
         self._split = _Split(data, rank, size) if self.iterable else None
-        self.next_epoch = 0
+        self.next_epoch, self.through = 0, -1  # the last epoch to whose end this rank has come
         self.under_way: list[int] = []  # questions of batches that the script has and was not heard to have trained on
         self.pieces, self.generator = _Pieces(), torch.Generator()
         self._loader: Any = None

@@ -264,12 +264,15 @@ class Team:
             return
         optimizer, names = self._saved("save"), self._names(objects)
         stocks = {number: (one.epoch, one.position, one.missing) for number, one in self._source.positions().items()}
+        through = {feed.number: feed.through for feed in self._feeds}
+        ended = [epoch + 1 for number, (epoch, _, left) in stocks.items() if epoch == through.get(number) and not left]
         version = 0 if self._meeting is None else self._meeting.member.newest[1]
         state = {
             "model": self.model().state_dict(),
             "optimizer": optimizer.inner.state_dict(),
             "objects": {name: objects[name].state_dict() for name in names},
             "data": stocks,
+            "epoch": max(ended, default=0),
             "generators": _generators.states(),
             "about": {"version": version, "rank": self.rank, "size": self.size, "steps": optimizer.steps},
         } | ({} if self._meeting is None else self._meeting.kept())
