@@ -88,6 +88,8 @@ def test_expectation_knows_how_many_are_waited_for() -> None:
             "placed([[0], [0]], 1)",
             r"must be a scheme, not a code, but .*; write custom\(code='placed\(\[\[0\], \[0\]\], 1",
         ),
+        ("compute_once(sums='no')", "scheme must give compute_once True or False for sums, got"),
+        ("asynchronous(rescaled=3)", "scheme must give asynchronous True or False for rescaled, got"),
         ("cyclic_mds", r"not a code, .*; write custom\(code='cyclic_mds', wait='decodable\(\)'\) or another wait rule"),
         ("3 + 4", "scheme must not use +"),
         ("", "scheme must be calls"),

@@ -166,9 +166,12 @@ class _Reader:
         if unknown:
             raise invalid(self.argument, f"{written}, which has no {unknown[0]!r}", self.text)
         try:
-            inspect.signature(maker).bind(*arguments, **keywords)
+            bound = inspect.signature(maker).bind(*arguments, **keywords)
         except TypeError as error:
             raise invalid(self.argument, f"{written} ({error})", self.text) from None
+        for keyword, value in bound.arguments.items():
+            if isinstance(bound.signature.parameters[keyword].default, bool) and value not in (True, False):
+                raise invalid(self.argument, f"must give {name} True or False for {keyword}", self.text)
         try:
             return maker(*arguments, **keywords)
         except ErasureHeadError:
