@@ -319,6 +319,13 @@ def test_the_model_of_one_peer_is_saved_where_that_is_asked_for(rows: Path, tmp_
         done.model(5)
 
 
+def test_real_peers_promise_no_checkpoints(rows: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        InvalidArgument, match=r"checkpoints\.every_steps must be left out on processes, got 5; only runs"
+    ):
+        ConsensusExperiment.from_tables(tables(rows, tmp_path / "run", run={"engine": "processes"}))
+
+
 def images(out: Path, **more: dict[str, Any]) -> dict[str, Any]:
     made: dict[str, Any] = {
         "consensus": {"peers": 3, "graph": "ring()", "model": "cnn", "hidden": 16, "rate": 0.3, "batch": 16},

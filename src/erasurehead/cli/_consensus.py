@@ -118,7 +118,7 @@ def run(
             raise invalid("RUN_FILE", "must be left out with --resume, as the run has its own", run_file)
         experiment = ConsensusExperiment.resume(resume, tables)
     else:
-        experiment = ConsensusExperiment.from_tables(merged(below, tables))
+        experiment = ConsensusExperiment.from_tables(merged(below, tables), starting=screen.starting)
     _introduce(screen, experiment)
     try:
         done = experiment.run([_lines(screen)])

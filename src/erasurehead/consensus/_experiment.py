@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
@@ -73,12 +73,18 @@ class ConsensusExperiment:
     search: PenaltySearch | None = None
 
     @classmethod
-    def from_tables(cls, tables: Mapping[str, Any], resuming: Path | None = None) -> Self:
+    def from_tables(
+        cls,
+        tables: Mapping[str, Any],
+        resuming: Path | None = None,
+        starting: Callable[[str], None] = lambda what: None,
+    ) -> Self:
         """Prepare a run from the tables of a run file: check them, and load the data.
 
         Arguments:
             tables: such as `{"consensus": {"peers": 6}}`.
             resuming: folder of the run to resume; None for a new run.
+            starting: called with what is done next and may take a while.
 
         Raises:
             InvalidArgument: if a value is invalid; the error names the key.
@@ -95,6 +101,9 @@ class ConsensusExperiment:
         if run.model_of is not None and run.model_of >= section.peers:
             raise invalid("run.model_of", f"must be a peer, 0 to {section.peers - 1}", run.model_of)
         parts.check_problem_keys(config.problem, is_sharded(config.data.source), config.problem.loss)
+        if run.engine != "virtual" and config.checkpoints.every_steps:
+            rule, hint = f"must be left out on {run.engine}", "only runs on the virtual clock leave checkpoints"
+            raise invalid("checkpoints.every_steps", rule, config.checkpoints.every_steps, hint)
         if isinstance(config.problem.l2, str) and section.model != "linear":
             raise invalid("problem.l2", f"must be a number for a {section.model}", config.problem.l2)
         model = parts.build_delays(delays.model or _default_delays(section.peers))
@@ -110,7 +119,7 @@ class ConsensusExperiment:
         data, source = _load(config)
         loss = parts.settled_loss(config.problem, data)
         l2 = 1.0 / data.n_train if config.problem.l2 is None else config.problem.l2
-        minimised, search = settled_penalty(config.problem.model_copy(update={"loss": loss, "l2": l2}), data)
+        minimised, search = settled_penalty(config.problem.model_copy(update={"loss": loss, "l2": l2}), data, starting)
         problem = build_problem(config, data, minimised)
         with _errors_name_keys(section):
             checked = plan(problem, peers=section.peers, split=section.split, batch=section.batch or None, **terms)
