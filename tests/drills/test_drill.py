@@ -191,6 +191,9 @@ def test_a_run_that_takes_too_long_is_ended_with_all_that_belongs_to_it(tmp_path
 def test_messages_are_compared_unless_nobody_sends_the_same() -> None:
     assert DrillSettings(workers=6).config().faults.verify
     assert not DrillSettings(workers=6, scheme="compute_once(load=3, sums=True)").config().faults.verify
+    assert not DrillSettings(workers=6, scheme="uncoded").config().faults.verify
+    assert not DrillSettings(workers=6, scheme="nested(load=3)").config().faults.verify
+    assert DrillSettings(workers=6, scheme="exact(load=3)").config().faults.verify
 
 
 def _command(process: Path) -> bytes:

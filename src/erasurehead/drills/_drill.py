@@ -22,6 +22,7 @@ from erasurehead.drills._schedule import KINDS, FaultSchedule, Kind, write_sched
 from erasurehead.drills._supervisor import CommandResult, DrillRun, command_line, run_command
 from erasurehead.drills._verdicts import Findings
 from erasurehead.errors import EngineError, InvalidArgument, RecordsError, check_count, counted, invalid, real
+from erasurehead.faults._byzantine.comparable import check_comparable
 from erasurehead.runs import Experiment, RunFolder, build_config
 from erasurehead.runs._config.reachable import check_reachable
 from erasurehead.runs._config.sections import Config
@@ -102,9 +103,14 @@ class DrillSettings:
                 "take virtual, processes, mpi or ray",
             )
         config = build_config(tables)
-        if parse_scheme(self.scheme, self.workers).sums:  # which nobody can compare
-            return build_config({**tables, "faults": {"on_suspicion": self.on_suspicion}})
-        return config
+        scheme = parse_scheme(self.scheme, self.workers)
+        try:
+            check_comparable(scheme.levels[-1] if scheme.levels else scheme.decoder, scheme.rule)
+        except InvalidArgument:  # nobody can tell a lie
+            comparable = False
+        else:
+            comparable = not scheme.sums
+        return config if comparable else build_config({**tables, "faults": {"on_suspicion": self.on_suspicion}})
 
 
 class Rehearsal:
