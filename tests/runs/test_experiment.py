@@ -82,7 +82,7 @@ def test_nothing_need_be_set(data: str) -> None:
 
 @pytest.mark.slow
 def test_a_run_of_many_short_steps_ends_by_itself(data_folder: Path) -> None:
-    """Where late work is dropped and takes its time, most steps are from few arrivals each; on houses a thousand."""
+    """Where late work is dropped and takes its time, most steps are from few arrivals each; on houses hundreds."""
     table = {
         "data": {"source": "kc_housing", "path": str(data_folder)},
         "run": {"engine": "virtual", "evaluate_every": 0},
@@ -90,7 +90,7 @@ def test_a_run_of_many_short_steps_ends_by_itself(data_folder: Path) -> None:
     law = "exponential(0.5, seed=303, scale_with_load=True)"
     run = experiment(table, {"delays": {"model": law, "late": "preempt"}}).run()
     assert run.ended == "converged"
-    assert len(run.steps) > 1000
+    assert len(run.steps) > 500  # five times as many as optimizers take that do not end by themselves
 
 
 @pytest.mark.parametrize(
