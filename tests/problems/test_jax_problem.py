@@ -14,7 +14,7 @@ import pytest
 
 from erasurehead import codes, problems, schemes, train
 from erasurehead.delays import Exponential
-from erasurehead.engines import VirtualEngine
+from erasurehead.engines import Order, VirtualEngine
 from erasurehead.errors import InvalidArgument, MissingExtra
 from erasurehead.optimizers import QuasiNewton
 from erasurehead.problems import _jax_problem
@@ -144,7 +144,7 @@ def test_programs_travel_with_losses_that_only_this_process_knows() -> None:
     (spec,) = copy.message_specs
     here, there = np.empty(spec.length), np.empty(spec.length)
     for program, out in ((programs[0], here), (copy, there)):
-        program.compute(spec, ([[W] * len(program.shards)], (1.0,), 0, None, None, None), out)
+        program.compute(spec, program.take(Order(0, (W,))), out)
     assert here.tobytes() == there.tobytes()
 
 
