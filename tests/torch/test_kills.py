@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from ..bounded import PATIENCE, PROMPT
+from ..engines import mpi_jobs
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="ranks beside each other need Linux"),
@@ -31,8 +32,8 @@ KILLS = int(os.environ.get("ERASUREHEAD_KILLS", "2"))
 """How many times a rank is killed in the longest test, before two at once; forty tell more."""
 
 OURS = [sys.executable, "-m", "erasurehead.torch.run", "-n", "{n}", "--restarts", "{restarts}"]
-MPIEXEC = ["mpiexec", "--oversubscribe", "--allow-run-as-root", "-n", "{n}", sys.executable]
-RECOVERY = ["mpiexec", "--enable-recovery", *MPIEXEC[1:]]
+MPIEXEC = [mpi_jobs.MPIEXEC, "--oversubscribe", "--allow-run-as-root", "-n", "{n}", sys.executable]
+RECOVERY = [mpi_jobs.MPIEXEC, "--enable-recovery", *MPIEXEC[1:]]
 _BY_SLURM = ["srun"] if shutil.which("srun") else [sys.executable, str(Path(__file__).with_name("stand_in_srun.py"))]
 SRUN = [*_BY_SLURM, "-n", "{n}", "--kill-on-bad-exit=0", sys.executable]
 SRUN_ALL = [*_BY_SLURM, "-n", "{n}", "--kill-on-bad-exit=1", sys.executable]

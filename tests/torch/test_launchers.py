@@ -15,6 +15,7 @@ from erasurehead.errors import ErasureHeadError
 from erasurehead.torch._launchers import Started, started
 
 from ..bounded import PATIENCE
+from ..engines import mpi_jobs
 
 TORCHRUN = {
     "RANK": "5",
@@ -155,7 +156,7 @@ SAY = (
     [
         [sys.executable, "-m", "erasurehead.torch.run", "-n", "3", "--output", "plain"],
         [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3"],
-        ["mpiexec", "--oversubscribe", "--allow-run-as-root", "-n", "3", sys.executable],
+        [mpi_jobs.MPIEXEC, "--oversubscribe", "--allow-run-as-root", "-n", "3", sys.executable],
         ["srun", "-n", "3", sys.executable],
         [sys.executable, str(Path(__file__).with_name("stand_in_srun.py")), "-n", "3", sys.executable],
     ],
@@ -206,11 +207,20 @@ except Exception as error:
 def test_ranks_of_several_hosts_find_the_first_one_by_mpi(tmp_path: Path, by_mpi: bool) -> None:
     for needed in ("mpi4py.MPI", "torch", "zmq"):
         pytest.importorskip(needed)
-    if shutil.which("mpiexec") is None:
+    if shutil.which(mpi_jobs.MPIEXEC) is None:
         pytest.skip("mpiexec is not here")
     path = tmp_path / "train.py"
     path.write_text(BY_MPI, encoding="utf-8")
-    command = ["mpiexec", "--oversubscribe", "--allow-run-as-root", "-n", "3", sys.executable, path, *["x"] * by_mpi]
+    command = [
+        mpi_jobs.MPIEXEC,
+        "--oversubscribe",
+        "--allow-run-as-root",
+        "-n",
+        "3",
+        sys.executable,
+        path,
+        *["x"] * by_mpi,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
     if by_mpi:
