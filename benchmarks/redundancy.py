@@ -288,13 +288,16 @@ def draw_crossover(out: Path, gains: dict[str, list[float]], found: dict[str, fl
     begins, ends = (found[f"{name}, {WORKERS} workers"] for name in ("adaptive(load=3)", "redundancy"))
     nobody = zip(PASSES, gains["uncoded()"], gains["adaptive(load=1)"], strict=True)
     equal = next(seconds for seconds, waiting, few in nobody if waiting > 0.99 * few)
+    kinds = zip(PASSES, gains["adaptive(load=1)"], gains["adaptive(load=3)"], strict=True)
+    clear = all(once > 0.99 * thrice for seconds, once, thrice in kinds if ends <= seconds <= equal)
+    between = "distribute,\nwithout redundancy" if clear else "distribute: redundancy\nhardly matters"
     with canvas.drawing():
         figure = canvas.new_figure(9.0, 5.6, "When it pays to distribute, and when to wait for nobody")
         axes = figure.subplots()
         bands = (
             (PASSES[0], begins, "#eeeeee", "one machine\nis faster"),
             (begins, ends, "#f7e3ef", "distribute,\nwith redundancy"),
-            (ends, equal, "#e3eef5", "distribute,\nwithout redundancy"),
+            (ends, equal, "#e3eef5", between),
             (equal, PASSES[-1], "#f6f6f6", "distribute, and wait:\ndelays hardly matter"),
         )
         for left, right, colour, said in bands:
