@@ -32,7 +32,7 @@ KILLS = int(os.environ.get("ERASUREHEAD_KILLS", "2"))
 """How many times a rank is killed in the longest test, before two at once; forty tell more."""
 
 OURS = [sys.executable, "-m", "erasurehead.torch.run", "-n", "{n}", "--restarts", "{restarts}"]
-MPIEXEC = [mpi_jobs.MPIEXEC, "--oversubscribe", "--allow-run-as-root", "-n", "{n}", sys.executable]
+MPIEXEC = [mpi_jobs.MPIEXEC, "--oversubscribe", "-n", "{n}", sys.executable]
 RECOVERY = [mpi_jobs.MPIEXEC, "--enable-recovery", *MPIEXEC[1:]]
 _BY_SLURM = ["srun"] if shutil.which("srun") else [sys.executable, str(Path(__file__).with_name("stand_in_srun.py"))]
 SRUN = [*_BY_SLURM, "-n", "{n}", "--kill-on-bad-exit=0", sys.executable]
@@ -52,7 +52,11 @@ class Team:
         self.told: list[str] = []
         words = [word.format(n=n, restarts=restarts) for word in command]
         self.launcher = subprocess.Popen(
-            [*words, str(PROGRAM), str(stop), "0.02"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [*words, str(PROGRAM), str(stop), "0.02"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=mpi_jobs.environment(stop.parent) if command[0] == mpi_jobs.MPIEXEC else None,
         )
         self._threads = [
             threading.Thread(target=self._listen, args=(stream,))

@@ -156,7 +156,7 @@ SAY = (
     [
         [sys.executable, "-m", "erasurehead.torch.run", "-n", "3", "--output", "plain"],
         [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3"],
-        [mpi_jobs.MPIEXEC, "--oversubscribe", "--allow-run-as-root", "-n", "3", sys.executable],
+        [mpi_jobs.MPIEXEC, "--oversubscribe", "-n", "3", sys.executable],
         ["srun", "-n", "3", sys.executable],
         [sys.executable, str(Path(__file__).with_name("stand_in_srun.py")), "-n", "3", sys.executable],
     ],
@@ -170,7 +170,8 @@ def test_real_launchers(command: list[str], tmp_path: os.PathLike[str]) -> None:
     path = os.path.join(tmp_path, "say.py")
     with open(path, "w", encoding="utf-8") as file:
         file.write(SAY)
-    done = subprocess.run([*command, path], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    within = mpi_jobs.environment(Path(tmp_path))
+    done = subprocess.run([*command, path], capture_output=True, text=True, timeout=PATIENCE, check=False, env=within)
     assert done.returncode == 0, done.stderr
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     assert sorted(one["rank"] for one in found) == [0, 1, 2]
@@ -205,23 +206,13 @@ except Exception as error:
 @pytest.mark.slow
 @pytest.mark.parametrize("by_mpi", [True, False])
 def test_ranks_of_several_hosts_find_the_first_one_by_mpi(tmp_path: Path, by_mpi: bool) -> None:
-    for needed in ("mpi4py.MPI", "torch", "zmq"):
+    for needed in ("torch", "zmq"):
         pytest.importorskip(needed)
-    if shutil.which(mpi_jobs.MPIEXEC) is None:
-        pytest.skip("mpiexec is not here")
     path = tmp_path / "train.py"
     path.write_text(BY_MPI, encoding="utf-8")
-    command = [
-        mpi_jobs.MPIEXEC,
-        "--oversubscribe",
-        "--allow-run-as-root",
-        "-n",
-        "3",
-        sys.executable,
-        path,
-        *["x"] * by_mpi,
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    command = [*mpi_jobs.job(3, path, ft=False), *["x"] * by_mpi]
+    within = mpi_jobs.environment(tmp_path)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False, env=within)
     assert done.returncode == 0, done.stderr
     if by_mpi:
         assert done.stdout.count("trained") == 3, done.stdout + done.stderr
