@@ -46,7 +46,6 @@ def test_the_published_settings() -> None:
     assert [published(name).loss for name in rates] == ["logistic", "least_squares", "logistic"]
     assert [published(name).metric for name in rates] == ["auc", "mse", "auc"]
     assert {(published(name).steps, published(name).n_workers) for name in rates} == {(100, 30)}
-    assert published("amazon").l2(26_215) == 1 / 26_215
 
 
 def test_a_report_speaks_of_unseen_values_by_column_and_of_missing_ones_together() -> None:

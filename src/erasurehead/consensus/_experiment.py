@@ -118,8 +118,7 @@ class ConsensusExperiment:
                 ConsensusTerms(**terms)
         data, source = _load(config)
         loss = parts.settled_loss(config.problem, data)
-        l2 = 1.0 / data.n_train if config.problem.l2 is None else config.problem.l2
-        minimised, search = settled_penalty(config.problem.model_copy(update={"loss": loss, "l2": l2}), data, starting)
+        minimised, search = settled_penalty(config.problem.model_copy(update={"loss": loss}), data, starting)
         problem = build_problem(config, data, minimised)
         with _errors_name_keys(section):
             checked = plan(problem, peers=section.peers, split=section.split, batch=section.batch or None, **terms)

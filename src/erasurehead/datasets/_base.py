@@ -29,7 +29,6 @@ class Published:
         metric: metric on the test part: `auc`, or `mse` in units of the target.
         steps: number of steps of a run.
         n_workers: number of workers.
-        l2_rows: the ridge penalty is `l2 * ||x||^2` with `l2 = l2_rows / number of training rows`.
     """
 
     loss: Task
@@ -38,11 +37,6 @@ class Published:
     metric: Literal["auc", "mse"]
     steps: int = 100
     n_workers: int = 30
-    l2_rows: float = 1.0
-
-    def l2(self, n_rows: int) -> float:
-        """Return the factor of the penalty for a number of training rows."""
-        return self.l2_rows / check_count("n_rows", n_rows)
 
 
 @dataclass(frozen=True, eq=False)

@@ -84,7 +84,7 @@ def settled_penalty(
     """
     l2, search = section.l2, None
     if l2 is None:
-        l2 = data.published.l2(data.n_train) if data.published else 1.0 / data.n_train
+        l2 = 1.0 / data.n_train
     elif isinstance(l2, str):
         parts.check_problem_keys(section, isinstance(data, ShardFolder), section.loss)
         assert isinstance(data, Dataset)
