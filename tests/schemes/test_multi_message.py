@@ -15,9 +15,7 @@ from erasurehead.schemes import parse_scheme
 
 
 @pytest.mark.slow
-def test_a_message_per_task_is_sooner_or_within_a_twentieth_where_delays_grow_with_the_load_and_later_where_not() -> (
-    None
-):
+def test_a_message_per_task_loses_nothing_much_where_delays_grow_with_the_load_and_much_where_not() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 5))
     y = np.sign(X @ rng.standard_normal(5) + rng.standard_normal(600))
