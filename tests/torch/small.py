@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 import torch
 from torch.nn.functional import cross_entropy
 from torch.optim import SGD
 
 import erasurehead.torch as eht
+from erasurehead.torch import _simulate
 
 _DRAWN = torch.Generator().manual_seed(5)
 X = torch.randn(2000, 12, generator=_DRAWN)
@@ -66,3 +68,28 @@ def loop(
         return team.model()
 
     return main
+
+
+class Death:
+    """Ends a rank after one of the events of a simulated team, and counts them.
+
+    Attributes:
+        after: the event, from 1, after which the rank ends; 0 for none.
+        events: how many there have been.
+    """
+
+    def __init__(self, rank: int, monkeypatch: pytest.MonkeyPatch, after: int = 0) -> None:
+        self.after, self.events = after, 0
+        handle = _simulate._Clock._handle  # pyright: ignore[reportPrivateUsage]
+
+        def handled(clock: _simulate._Clock, *event: Any) -> None:  # pyright: ignore[reportPrivateUsage]
+            handle(clock, *event)
+            self.events += 1
+            if self.events == self.after:
+                clock.end(clock.ranks[rank])
+
+        monkeypatch.setattr(_simulate._Clock, "_handle", handled)  # pyright: ignore[reportPrivateUsage]
+
+    def again(self, after: int) -> None:
+        """Count anew, for another team whose rank ends after another event."""
+        self.after, self.events = after, 0

@@ -19,7 +19,7 @@ from erasurehead.torch._batches import permutation
 from erasurehead.torch._simulate import Hang, Join
 from erasurehead.torch._ways._coded import workers_of
 
-from .small import X, Y, momentum, net, weights
+from .small import Death, X, Y, momentum, net, weights
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -128,19 +128,11 @@ def test_approximate_schemes_take_the_mean_of_what_came() -> None:
 def test_one_dies_between_any_two_events_and_the_weights_are_the_same(
     rank: int, latency: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    handle, count, at = _simulate._Clock._handle, [0], [0]  # pyright: ignore[reportPrivateUsage]
-
-    def handled(clock: _simulate._Clock, *event: Any) -> None:  # pyright: ignore[reportPrivateUsage]
-        handle(clock, *event)
-        count[0] += 1
-        if count[0] == at[0]:
-            clock.end(clock.ranks[rank])
-
-    monkeypatch.setattr(_simulate._Clock, "_handle", handled)  # pyright: ignore[reportPrivateUsage]
+    death = Death(rank, monkeypatch)
     expected = alone()
     same(eht.simulate(train, RANKS, latency=latency, **LATE), expected)
-    for moment in range(3 + rank, count[0] - 20, 17):
-        count[0], at[0] = 0, moment
+    for moment in range(3 + rank, death.events - 20, 17):
+        death.again(moment)
         result = eht.simulate(train, RANKS, latency=latency, **LATE)
         same(result, expected, frozenset({rank}))
 

@@ -19,7 +19,7 @@ from erasurehead.torch import _simulate
 from erasurehead.torch._simulate import Hang, Join
 from erasurehead.torch._ways._outer import Outer
 
-from .small import X, Y, batch, loop, loss_of, momentum, net, weights
+from .small import Death, X, Y, batch, loop, loss_of, momentum, net, weights
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -146,18 +146,10 @@ def test_who_hears_of_versions_knows_the_momentum() -> None:
 def test_one_dies_between_any_two_events_and_no_step_of_the_others_is_lost(
     rank: int, latency: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    handle, count, at = _simulate._Clock._handle, [0], [0]  # pyright: ignore[reportPrivateUsage]
-
-    def handled(clock: _simulate._Clock, *event: Any) -> None:  # pyright: ignore[reportPrivateUsage]
-        handle(clock, *event)
-        count[0] += 1
-        if count[0] == at[0]:
-            clock.end(clock.ranks[rank])
-
-    monkeypatch.setattr(_simulate._Clock, "_handle", handled)  # pyright: ignore[reportPrivateUsage]
+    death = Death(rank, monkeypatch)
     run(latency=latency)
-    for moment in range(3 + rank, count[0], 11):
-        count[0], at[0] = 0, moment
+    for moment in range(3 + rank, death.events, 11):
+        death.again(moment)
         found = added(run(latency=latency))
         assert {other: found[other] for other in range(RANKS) if other != rank} == {
             other: STEPS for other in range(RANKS) if other != rank

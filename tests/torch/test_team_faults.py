@@ -16,7 +16,7 @@ from erasurehead.torch._member import Member
 from erasurehead.torch._membership import LEASE
 from erasurehead.torch._simulate import Hang, Join
 
-from .small import loop, loss_of, net, weights
+from .small import Death, loop, loss_of, net, weights
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -56,15 +56,7 @@ def test_one_dies_at_any_time(rank: int) -> None:
 
 @pytest.mark.parametrize("event", range(5, 440, 15))
 def test_who_gathers_dies_between_any_two_events(event: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    handle, count = _simulate._Clock._handle, [0]  # pyright: ignore[reportPrivateUsage]
-
-    def handled(clock: _simulate._Clock, *event_: object) -> None:  # pyright: ignore[reportPrivateUsage]
-        handle(clock, *event_)  # pyright: ignore[reportArgumentType]
-        count[0] += 1
-        if count[0] == event:
-            clock.end(clock.ranks[0])
-
-    monkeypatch.setattr(_simulate._Clock, "_handle", handled)  # pyright: ignore[reportPrivateUsage]
+    Death(0, monkeypatch, after=event)
     check(run(), {0})
 
 
