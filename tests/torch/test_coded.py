@@ -123,6 +123,7 @@ def test_approximate_schemes_take_the_mean_of_what_came() -> None:
     assert 0.001 * gone < apart < 0.3 * gone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("latency", [0.0, 0.05])
 @pytest.mark.parametrize("rank", range(RANKS))
 def test_one_dies_between_any_two_events_and_the_weights_are_the_same(

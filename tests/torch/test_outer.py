@@ -141,6 +141,7 @@ def test_who_hears_of_versions_knows_the_momentum() -> None:
     assert np.allclose(gathers.momentum, comes.momentum, rtol=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("latency", [0.0, 0.05])
 @pytest.mark.parametrize("rank", range(RANKS))
 def test_one_dies_between_any_two_events_and_no_step_of_the_others_is_lost(

@@ -225,6 +225,7 @@ def plan(
         raise invalid("n_workers", "must be at least 2", n_workers, "with one worker there is nobody else to wait for")
     if settings is None:
         settings = default_settings(n_workers, max_load, delays)
+        check_effort(n_workers, len(settings), steps)  # those of `adaptive` are known by the codes that they build
         settings += adaptive_settings(n_workers, max_load, delays) if target is None else ()
     texts = list(dict.fromkeys(settings))
     if not texts:
