@@ -24,7 +24,7 @@ $(TORCH): $(INSTALLED)
 	touch $(TORCH)
 
 $(READY): $(TORCH)
-	$(BIN)/python -m pip install --quiet --group dev --group docs
+	$(BIN)/python -m pip install --quiet --group dev --group docs --group stacks
 	touch $(READY)
 
 .PHONY: install
@@ -51,15 +51,19 @@ unexport PYTHONDONTWRITEBYTECODE
 TEST := $(BIN)/python -m pytest -q -n 4 --dist loadgroup --no-loadscope-reorder
 # None of the quick ones waits for anything.
 QUICK := $(subst -n 4,-n 2,$(TEST))
-# Tests that start PyTorch, JAX, Ray or a browser, which take as long as all others: run by themselves, within a time of their own.
-STACKS := tests/torch $(addprefix tests/problems/test_,differentiable_engines.py jax_problem.py torch_problem.py) \
-	$(addprefix tests/engines/test_,ray.py ray_hosts.py) tests/watch/test_browser.py
+# Tests that start PyTorch, JAX, Ray or a browser, or build the site, which take as long as all others: run by themselves, within a
+# time of their own.
+STACKS := tests/torch tests/jax $(addprefix tests/problems/test_,differentiable_engines.py jax_problem.py torch_problem.py) \
+	$(addprefix tests/engines/test_,ray.py ray_hosts.py) tests/watch/test_browser.py tests/trackers/test_packages.py \
+	$(addprefix tests/docs/test_,build.py notebooks.py site.py stack_tutorials.py)
 # Where the tests are that measure time: the others need not be collected for them.
 ALONE_IN := $(shell grep -rl --include='*.py' 'mark\.alone' tests)
 ALONE := $(BIN)/python -m pytest -q -m alone
 
 # Once, before several processes import it at the same time and each compiles all of it.
-COMPILE := $(BIN)/python -m compileall -q -j 2 src
+COMPILE = $(BIN)/python -m compileall -q -j 2 src \
+	&& $(BIN)/python -c "from importlib import import_module; list(map(import_module, '$(KERNELS)'.split()))"
+KERNELS = $(shell grep -rl --include='*.py' '_internal.jit import' src | sed 's,^src/,,; s,/,.,g; s,\.py$$,,')
 
 .PHONY: test
 test: $(READY)  ## Run the whole test suite but for test-stacks, on 2 cores
@@ -68,7 +72,7 @@ test: $(READY)  ## Run the whole test suite but for test-stacks, on 2 cores
 	$(ALONE) $(filter-out $(STACKS) $(addsuffix /%,$(STACKS)),$(ALONE_IN))
 
 .PHONY: test-stacks
-test-stacks: $(READY)  ## Run the tests with PyTorch, JAX, Ray and a browser, within half an hour
+test-stacks: $(READY)  ## Run the tests with PyTorch, JAX, Ray and a browser, and of the site, within half an hour
 	$(COMPILE)
 	$(TEST) -m 'not alone' --session-timeout=1500 $(STACKS)
 	$(ALONE) --session-timeout=300 $(filter $(STACKS) $(addsuffix /%,$(STACKS)),$(ALONE_IN))
@@ -84,10 +88,15 @@ test-thorough: $(READY)  ## Run the whole test suite with many more random examp
 	$(TEST) -m 'not alone' --hypothesis-profile thorough
 	$(ALONE) $(ALONE_IN)
 
+# The site without what its notebooks and figures show, which takes a tenth of the time: what names nothing is found all the same.
+UNRUN := -D plot_gallery=0 -D nb_execution_mode=off
+
 .PHONY: check
-check: $(READY)  ## Check style, formatting and types
+check: $(READY)  ## Check style, formatting, links, references, spelling and types
 	$(BIN)/ruff check src tests benchmarks docs
 	$(BIN)/ruff format --check src tests benchmarks docs
+	$(BIN)/python tests/prose.py
+	$(BIN)/sphinx-build -W --keep-going -q -t without_source -b dummy $(UNRUN) docs docs/_build/checked
 	$(BIN)/pyright
 
 .PHONY: wheel
@@ -105,13 +114,17 @@ format: $(READY)  ## Format the code
 	$(BIN)/ruff format src tests benchmarks docs
 
 .PHONY: bench
-bench: $(READY)  ## Run every benchmark and write benchmarks/RESULTS.md
+bench: $(READY)  ## Run every benchmark, and draw the figures of README and docs anew
 	$(BIN)/python benchmarks/run_all.py
 
 .PHONY: docs
 docs: $(READY)  ## Build the documentation into docs/_build/html
 	$(BIN)/sphinx-build -W -b html docs docs/_build/html
 
+.PHONY: links
+links: $(READY)  ## Ask every address elsewhere that the documentation names (takes a network)
+	$(BIN)/sphinx-build -q -t without_source -b linkcheck $(UNRUN) docs docs/_build/links
+
 .PHONY: clean
 clean:  ## Remove everything that can be made again
-	rm -rf $(VENV) docs/_build .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) docs/_build docs/pictures .pytest_cache .ruff_cache .hypothesis

@@ -129,7 +129,7 @@ def _early(scheme: Scheme, situation: Situation, data: str, late: LateWork, repl
     """Return the seconds to each gap of a run that begins with few arrivals."""
     rows = situation.rounds(replay, ROUNDS + STEPS)[ROUNDS:]
     of = _solved(data)
-    rounds = EarlyRounds(of.problem, scheme, of.laid_out(scheme), STEPS, replayed(rows), TASK, 0, late)
+    rounds = EarlyRounds(of.problem, *of.laid_out(scheme, early=True), STEPS, replayed(rows), TASK, 0, late)
     found: list[float | None] = [None] * len(GAPS)
     for gap in of.measures(rounds, rounds.early):
         clock = sum(rounds.seconds)

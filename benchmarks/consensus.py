@@ -423,16 +423,15 @@ def among_peers(graph: str, policy: str, goal: float, rate: float, model: Delays
 
 
 def beside_a_coordinator(seeds: int, most: float = 1_500.0) -> None:
-    """Print the time to a gap of 1e-2 with a coordinator and with peers: same workers, data, gradients and delays."""
+    """Report the seconds to a gap of 1e-2 with a coordinator and with peers: same workers, data, gradients, delays."""
     goal = problem()[1] + GAPS[-1]
     ways: dict[str, Way] = {f"coordinator, {scheme}": partial(coordinated, scheme, goal) for scheme in COORDINATED} | {
         f"peers on {graph}, {policy}": partial(among_peers, graph, policy, goal)
         for graph in ("ring()", "erdos_renyi(p=0.4)", "complete()")
         for policy in PEERS
     }
-    print(f"{'seconds to a gap of 1e-2':<48} {'no stragglers':>14} {'one 5x slower':>14}")
+    found: dict[str, float] = {}
     for name, way in ways.items():
-        shown: list[float] = []
         for kind in ("none", "fixed"):
             best, least = RATES[0], math.inf
             for rate in reversed((*RATES, 6.4, 12.8)):
@@ -440,8 +439,8 @@ def beside_a_coordinator(seeds: int, most: float = 1_500.0) -> None:
                 if seconds < least:
                     best, least = rate, seconds
             times = [attempt(way, best, delays(kind, 10, seed)[0], most) for seed in range(seeds)]
-            shown.append(statistics.median(times))
-        print(f"{name:<48} {shown[0]:14.1f} {shown[1]:14.1f}", flush=True)
+            found[f"{name}: {kind}"] = statistics.median(times)
+    report("consensus coordinator", found, {})
 
 
 def attempt(way: Way, rate: float, model: Delays, most: float) -> float:

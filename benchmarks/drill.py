@@ -9,22 +9,23 @@ stopped worker waits for it.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from common import report
-from erasurehead.drills._drill import Drill, DrillSettings
+from erasurehead.drills._drill import Drill
 from erasurehead.drills._report import verdict_line
 from erasurehead.drills._verdicts import Findings
 
-VIRTUAL = DrillSettings("virtual", 30, 600.0)
-REPLACING = DrillSettings("virtual", 30, 600.0, on_suspicion="replace")
-REAL = DrillSettings("processes", 30, 120.0, delays="exponential(mean=0.3, seed=0)")
+REPLACING = {"faults": {"on_suspicion": "replace"}}
+REAL = {"run": {"engine": "processes"}, "delays": {"model": "exponential(mean=0.3, seed=0)"}}
 
 
-def drilled(name: str, settings: DrillSettings) -> Findings:
+def drilled(name: str, tables: Mapping[str, Any], seconds: float) -> Findings:
     """Run a drill in a folder of its own, and print its verdicts."""
     with tempfile.TemporaryDirectory(prefix="erasurehead-bench-") as folder:
-        found = Drill(settings, out=Path(folder) / "drill").run()
+        found = Drill(tables, seconds, out=Path(folder) / "drill").run()
     print(f"{name}: {len(found.faults)} faults in {found.steps} steps")
     for one in found.faults:
         noticed = "" if one.after is None else f", noticed {one.after:.3g} s after"
@@ -45,8 +46,8 @@ def ratio(found: Findings, figure: str) -> float:
 def main() -> None:
     """Measure and report."""
     ratios: dict[str, float] = {}
-    for name, settings in (("virtual", VIRTUAL), ("replacing", REPLACING), ("processes", REAL)):
-        found = drilled(name, settings)
+    for name, tables, seconds in (("virtual", {}, 600.0), ("replacing", REPLACING, 600.0), ("processes", REAL, 120.0)):
+        found = drilled(name, tables, seconds)
         ratios[f"{name}_broken"] = sum(verdict.kept is False for verdict in found.verdicts)
         ratios[f"{name}_faulty_over_baseline_seconds"] = ratio(found, "seconds")
         ratios[f"{name}_faulty_over_baseline_loss"] = ratio(found, "loss")

@@ -42,10 +42,10 @@ STALL = 10.0
 """A worker of AWS that takes longer than so many seconds has stalled: to suspect it is no mistake."""
 
 
-def alarms() -> tuple[float, float]:
-    """Print the table of false alarms; return the largest figure of light and of heavy tails, in units of `CHANCE`."""
-    print("| answers take (s) | all | first 11, `preempt` | first 11, `carry` |\n|---|---|---|---|")
+def alarms() -> tuple[dict[str, float], float, float]:
+    """Return false alarms over those promised by law and way to wait, and the most of light and of heavy tails."""
     worst: list[float] = []
+    table: dict[str, float] = {}
     for laws in (LIGHT, HEAVY):
         found: list[float] = []
         for name, law in laws.items():
@@ -54,14 +54,15 @@ def alarms() -> tuple[float, float]:
                 simulate_rounds(rows, FailureDetector(floor=0.0, chance=CHANCE, late=late), first).rate / CHANCE
                 for first, late in WAYS
             ]
-            print(f"| {name} | {' | '.join(f'{rate:.2f}' for rate in rates)} |")
+            ways = (f"first {first}, {late}" if first else "all" for first, late in WAYS)
+            table |= {f"{name}: {way}": rate for way, rate in zip(ways, rates, strict=True)}
             found += rates
         worst.append(max(found))
-    return worst[0], worst[1]
+    return table, worst[0], worst[1]
 
 
-def simpler_laws() -> tuple[float, float]:
-    """Return what two simpler laws would cost: alarms by an exponential of the same mean, patience by a Pareto tail."""
+def simpler_laws() -> dict[str, float]:
+    """Return what two simpler laws would cost, alarms and patience, and the deadlines by ours."""
     answers = HEAVY["log-normal, sigma 1.5"].rows(0, 10000, WORKERS).ravel()
     excess = np.count_nonzero(answers > -math.log(CHANCE) * answers.mean()) / len(answers) / CHANCE
     answers = LIGHT["exponential, mean 0.5"].rows(0, 34, WORKERS).ravel()[:1000]
@@ -70,14 +71,15 @@ def simpler_laws() -> tuple[float, float]:
     beyond = answers[answers > law.threshold]
     heavier = replace(law, pareto=True, scale=float(np.log(beyond / law.threshold).mean()))
     hazard = -math.log(FailureDetector().chance)
-    print(
-        f"exponential answers: 1 in 10,000 takes longer than {law.seconds(hazard):.3g} s by the law, "
-        f"{heavier.seconds(hazard):.3g} s by a Pareto tail"
-    )
     answers = HEAVY["Pareto, exponent 1.5"].rows(0, 34, WORKERS).ravel()[:1000]
     patient = Law.of(answers, np.zeros(len(answers), dtype=bool)).seconds(hazard)
-    print(f"Pareto answers of exponent 1.5: {patient:.3g} s, {patient / float(np.median(answers)):.3g} medians")
-    return excess, heavier.seconds(hazard) / law.seconds(hazard)
+    return {
+        "an exponential instead: alarms over promised": excess,
+        "a Pareto tail instead: patience over ours": heavier.seconds(hazard) / law.seconds(hazard),
+        "deadline of exponential answers, in seconds": law.seconds(hazard),
+        "deadline of Pareto answers of exponent 1.5, in seconds": patient,
+        "deadline of Pareto answers of exponent 1.5, in medians": patient / float(np.median(answers)),
+    }
 
 
 def hangs() -> tuple[list[float], int]:
@@ -135,8 +137,7 @@ def aws() -> dict[str, float]:
 
 def main() -> None:
     """Measure and report."""
-    light, heavy = alarms()
-    excess, patience = simpler_laws()
+    table, light, heavy = alarms()
     silent, ten = hangs()
     print(
         "a worker that hangs was found so many seconds after its last answer: "
@@ -145,8 +146,7 @@ def main() -> None:
     ratios = {
         "alarms over promised, tails up to exponential": light,
         "alarms over promised, heavier tails": heavy,
-        "an exponential instead: alarms over promised": excess,
-        "a Pareto tail instead: patience over ours": patience,
+        **simpler_laws(),
         "one of 30 hangs: found, of 20 runs": len(silent),
         "one of 30 hangs: most seconds of silence": max(silent, default=math.nan),
         "ten of 30 hang: found": ten,
@@ -157,7 +157,7 @@ def main() -> None:
         "one of 30 hangs: found, of 20 runs": ">= 20",
         "ten of 30 hang: found": ">= 10",
     }
-    report("failure_detector", ratios | aws(), targets)
+    report("failure_detector", table | ratios | aws(), targets)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ folder.
 
     python benchmarks/loads.py                   ten seeds, about two minutes
     python benchmarks/loads.py --seeds 1
+    python benchmarks/loads.py --only "grow with the load, carry"
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from target_cells import DATA, LATE, WORKERS, law, optimum, problem_of, task_sec
 CHOICES = {f"load {load}": f"adaptive(load={load})" for load in (1, 2, 3, 5, 10)} | {
     f"load {load}, a message per task": f"adaptive(load={load}, multi_message=True)" for load in (2, 3, 5)
 }
-USUAL = "load 3"
+USUAL, MOST = "load 3", "load 10"
 GAPS = {"1e-2": 1e-2, "1e-3": 1e-3}
 STEPS = 2000  # of few arrivals, at most
 
@@ -102,11 +103,16 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--first", type=int, default=1000, help="the first seed")
     parser.add_argument("--dear", type=float, default=100.0, help="milliseconds that a dear task takes")
+    parser.add_argument(
+        "--only", default="", help="part of the names of rows: what grows, and what becomes of late work"
+    )
     given = parser.parse_args()
     seeds = range(given.first, given.first + given.seeds)
     ratios: dict[str, float] = {}
     print(f"{given.data}: a task takes {1e6 * task_seconds(given.data):.0f} microseconds; {given.dear:g} ms where dear")
     for kind, late in itertools.product(KINDS, LATE):
+        if given.only not in f"{kind.name}, {late}":
+            continue
         found = {
             choice: [seconds_to(given.data, kind, late, scheme, seed, 1e-3 * given.dear) for seed in seeds]
             for choice, scheme in CHOICES.items()
@@ -118,10 +124,9 @@ def main() -> None:
                 f"{choice}: {middle[choice]:.3g} ({some[0]:.3g} to {some[-1]:.3g})" for choice, some in times.items()
             )
             print(f"{kind.name}, {late}, seconds to {gap}: {said}", flush=True)
-            for choice in CHOICES:
-                if choice != USUAL:
-                    ratios[f"{kind.name}, {late}, to {gap}: {USUAL} over {choice}"] = middle[USUAL] / middle[choice]
-    free = [key for key in ratios if key.startswith(KINDS[0].name) and key.endswith(" over load 10")]
+            ratios |= {f"{kind.name}, {late}, to {gap}, seconds: {choice}": middle[choice] for choice in CHOICES}
+            ratios[f"{kind.name}, {late}, to {gap}: {USUAL} over {MOST}"] = middle[USUAL] / middle[MOST]
+    free = [key for key in ratios if key.startswith(KINDS[0].name) and key.endswith(f" over {MOST}")]
     report("loads", ratios, dict.fromkeys(free, ">= 1"))
 
 

@@ -26,6 +26,9 @@ from torch.nn.functional import avg_pool2d, cross_entropy
 
 import erasurehead.torch as eht
 from erasurehead.delays import Delays, Exponential, Fixed
+from erasurehead.schemes import parse_scheme
+from erasurehead.schemes.wait_rules import Verdict
+from erasurehead.schemes.wait_rules._view import View
 
 RANKS, BATCH = 10, 64
 REACHED: tuple[Literal["accuracy", "loss"], ...] = ("accuracy", "loss")
@@ -339,6 +342,40 @@ def ours(task: Task, law: Law, kind: str, rate: float, seed: int, way: str | Non
                 race.add(team.seconds, made * BATCH, team.model())
 
     eht.simulate(main, RANKS, delays=law.delays(seed), seconds_per_sample=law.seconds_per_sample())
+    return race
+
+
+def coded(task: Task, law: Law, kind: str, rate: float, seed: int, scheme: str) -> Race:
+    """Run with gradients by a scheme whose late ranks leave a step when it is over, as `team.backward` lets them.
+
+    All ranks begin each step at once, so what a team comes to needs no events either (`tests/torch/test_races.py`
+    compares both): of each step the first arrivals that the scheme waits for, and what they decode to.
+    """
+    made = parse_scheme(scheme, RANKS)
+    model = task.model(seed)
+    optimizer = optimizer_of(kind, rate, model)
+    race, now, step = Race(task), 0.0, 0
+    compute = law.compute * np.array(law.slow) * made.code.loads
+    delays = law.delays(seed).rows(0, ROWS, RANKS)
+    while not race.over:
+        arrivals = (compute + delays[step % ROWS]).tolist()
+        view, last = View(made.decoder), 0.0
+        for rank in sorted(range(RANKS), key=arrivals.__getitem__):
+            view.add(int(made.code.messages_of(rank)[0]))
+            last = arrivals[rank]
+            if made.rule.verdict(view) is Verdict.STOP:
+                break
+        counted = torch.from_numpy(np.repeat(view.session.decoding().alpha[0], BATCH)).float()
+        own = torch.cat([task.samples(seed, rank, step) for rank in range(RANKS)])
+        optimizer.zero_grad()
+        losses = cross_entropy(model(task.x[own]), task.y[own], reduction="none")
+        ((losses * counted).sum() / counted.sum()).backward()
+        optimizer.step()
+        now, step = now + last, step + 1
+        if step * RANKS % task.every == 0:
+            race.add(now, step * RANKS * BATCH, model)
+            if not race.loss[-1] < 10.0:
+                break
     return race
 
 

@@ -4,6 +4,11 @@ Eight situations, each with data, delays, what becomes of late work, a computing
 of 200 rounds, with the data or without them. What it puts first is then trained on the virtual clock with fresh delays
 of the same law, and so are `adaptive` with every load, and the first twelve other settings of both plans, by Nesterov's
 method with the rate that nobody chose: medians of five runs. The regret is the time of the advice over the best one's.
+Beside it stands how many times as long as another setting the advice takes, by the plan itself, on the worst of the
+data sets that it knows: where these differ about what is best, no advice without data can be right for all of them.
+
+Then eight situations in which machines are unequal, or slow for a while: with `adaptive` among the settings, and
+without it, as for users with an optimizer of their own.
 
     python benchmarks/plan_regret.py
     python benchmarks/plan_regret.py --only load
@@ -13,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 import statistics
 import warnings
 from collections.abc import Callable
@@ -24,18 +30,21 @@ import numpy as np
 from common import report
 from erasurehead import delays, optimizers, problems
 from erasurehead._internal.late_work import LateWork
-from erasurehead.planning import plan
+from erasurehead.planning import explain, plan
 from erasurehead.planning._accuracy import Accuracy, measured_accuracy
 from erasurehead.planning._planner import Plan
 from erasurehead.planning._racing import after, race
 from erasurehead.planning._settings import adaptive_settings, default_settings, usual_setting
+from erasurehead.planning._trace_delays import drawn_from
 from erasurehead.planning._trainer import Trainer
 from erasurehead.planning._trials import Runs
 from erasurehead.problems import Problem
 from erasurehead.schemes._text import is_adaptive
+from orders_law import Slowness
 from truth import problem as logistic, rate
 
 STEPS, ROUNDS, SEEDS, OTHERS = 600, 200, 5, 12
+OWN = ", own optimizer"
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,16 @@ class Case:
     task: float
     gap: float
     by_load: bool = False
+
+
+def unequal(*speeds: float) -> Callable[[int], delays.Delays]:
+    """Return the times of machines of these speeds, on one of which a share of speed 1 takes a second."""
+    return lambda seed: Slowness(0.0, 1.0, 1.0, 0.05, seed, speeds)
+
+
+def now_and_then(enter: float, leave: float) -> Callable[[int], delays.Delays]:
+    """Return the times of machines that turn five times slower, and usual again, with such probabilities in a step."""
+    return lambda seed: Slowness(enter, leave, 1.0, 0.1, seed)
 
 
 def exponential(mean: float, by_load: bool = False) -> Callable[[int], delays.Delays]:
@@ -88,6 +107,29 @@ CASES = {
     "squares, one slow machine": Case("squares", one_slow, 12, "carry", 0.05, 1e-3),
 }
 
+FIVE_TIMES = [5.0, 5.0] + [1.0] * 10
+ONE_TO_FOUR = tuple(np.linspace(1.0, 4.0, 12).tolist())
+
+UNEQUAL = {
+    "mixture, speeds 1 to 4": Case("mixture", unequal(*ONE_TO_FOUR), 12, "carry", 0.0, 1e-3, True),
+    "squares, one of 4 half as fast": Case("squares", unequal(1.0, 2.0, 2.0, 2.0), 4, "carry", 0.0, 1e-3, True),
+    "cancer, one of 8 half as fast": Case("breast_cancer", unequal(0.5, *[1.0] * 7), 8, "preempt", 0.0, 1e-2, True),
+    "squares, 30 of speeds 1 to 4": Case(
+        "squares", unequal(*np.linspace(1.0, 4.0, 30).tolist()), 30, "preempt", 0.0, 1e-3, True
+    ),
+    "mixture, slow for 100 steps": Case("mixture", now_and_then(0.002, 0.01), 12, "carry", 0.0, 1e-3, True),
+    "sorted, slow for ten steps": Case("sorted", now_and_then(0.02, 0.1), 12, "preempt", 0.0, 1e-2, True),
+    "cancer, two wait five times as long": Case(
+        "breast_cancer",
+        lambda seed: delays.parse(f"scaled(exponential(0.3, seed={seed}), {FIVE_TIMES})"),
+        12,
+        "carry",
+        0.05,
+        1e-2,
+    ),
+    "sorted, speeds 1 to 4, start-up": Case("sorted", unequal(*ONE_TO_FOUR[::-1]), 12, "preempt", 0.0, 1e-3, True),
+}
+
 
 @cache
 def problem(name: str) -> tuple[Problem, float]:
@@ -101,30 +143,31 @@ def problem(name: str) -> tuple[Problem, float]:
     return squares, 0.5 / float(np.linalg.eigvalsh(X.T @ X / 1500)[-1] + 1e-4)
 
 
-def planned(case: Case, with_data: bool) -> Plan:
-    """Return what is planned from a trace, with the data or without."""
+def planned(case: Case) -> Plan:
+    """Return what is planned from a trace of a case, without its data."""
+    table = delays.Trace.from_table(case.law(0).rows(0, ROUNDS, case.workers))
+    trace = drawn_from(table, case.workers, "rounds", "censored", 0.0, case.by_load, lambda said: None).delays
+    tried = (*default_settings(case.workers, delays=trace), *adaptive_settings(case.workers, delays=trace))
+    return plan(trace, case.workers, case.task, tried, late=case.late, accuracy=Accuracy(case.gap))
+
+
+def raced(case: Case, found: Plan) -> Plan:
+    """Return a plan with what its settings take on the data."""
     one, size = problem(case.data)
-    table = case.law(0).rows(0, ROUNDS, case.workers)
-    trace = delays.Bootstrap(table, scale_with_load=case.by_load)
-    tried = (*default_settings(case.workers), *adaptive_settings(case.workers, delays=trace))
-    if not with_data:
-        return plan(trace, case.workers, case.task, tried, late=case.late, accuracy=Accuracy(case.gap))
 
     def nesterov() -> optimizers.Optimizer:
         return optimizers.Nesterov(one.initial(), size)
 
-    accuracy = measured_accuracy(one, nesterov, case.workers, case.gap, STEPS)
-    found = plan(trace, case.workers, case.task, tried, late=case.late, accuracy=accuracy)
-    trials = race(
-        found,
-        one,
-        nesterov,
-        ("gap", case.gap),
-        STEPS,
-        3,
-        solver=lambda: optimizers.QuasiNewton(one.initial()),
+    found = found.for_accuracy(measured_accuracy(one, nesterov, case.workers, case.gap, STEPS))
+    goal = "gap", case.gap
+    return after(
+        found, race(found, one, nesterov, goal, STEPS, 3, solver=lambda: optimizers.QuasiNewton(one.initial()))
     )
-    return after(found, trials)
+
+
+def by_own_optimizer(found: Plan) -> Plan:
+    """Return a plan without `adaptive`, as where the user has an optimizer of his own."""
+    return found.of({item.setting: item for item in found.ranked if not is_adaptive(item.setting)})
 
 
 def times(case: Case, settings: set[str]) -> dict[str, float]:
@@ -136,29 +179,51 @@ def times(case: Case, settings: set[str]) -> dict[str, float]:
     found: dict[str, list[float]] = {setting: [] for setting in settings}
     for seed in range(101, 101 + SEEDS):
         runs = Runs(trainer, case.law(seed), case.workers, case.task, case.late, solver)
-        for setting in settings:
+        for setting in sorted(settings):
             found[setting].append(runs.trial(setting, 1, math.inf, 1.0).seconds[0])
     return {setting: statistics.median(seconds) for setting, seconds in found.items()}
 
 
-def judged(name: str, case: Case) -> dict[str, tuple[float, float]]:
-    """Print the row of a case; return, with data and without, the regret and the promised time over the true one."""
-    plans = {with_data: planned(case, with_data) for with_data in (False, True)}
-    settings = set(adaptive_settings(case.workers, delays=plans[False].delays))
-    for found in plans.values():
+def brief(setting: str) -> str:
+    """Return a setting without the numbers of its speeds."""
+    return re.sub(r"speeds=\[[^]]*\]", "speeds=[...]", setting)
+
+
+def judged(name: str, case: Case, own: bool) -> dict[str, tuple[str, float, float]]:
+    """Print the row of a case; return the best, and what is advised with data and without.
+
+    Each with its regret, and the promised time over the true one; the same without `adaptive`, if that is asked for.
+    """
+    seen = planned(case)
+    plans = {"": {"without": seen, "with data": raced(case, seen)}}
+    if own:
+        seen = by_own_optimizer(seen)
+        plans[OWN] = {"without": seen, "with data": raced(case, seen)}
+    settings = set(adaptive_settings(case.workers, delays=seen.delays))
+    for found in (found for kinds in plans.values() for found in kinds.values()):
         others = [item.setting for item in found.distinct if not is_adaptive(item.setting)]
         settings |= {found.best.setting, *others[:OTHERS]}
     true = times(case, settings)
-    best = min(true, key=lambda setting: true[setting])
-    usual = true[usual_setting(case.workers)] / true[best]
-    print(f"{name}: the best is {best}, {true[best]:.3g} s; the default takes {usual:.2f} times as long", flush=True)
-    judged: dict[str, tuple[float, float]] = {}
-    for with_data, found in plans.items():
-        item, kind = found.best, "with data" if with_data else "without"
-        came = true[item.setting]
-        promised = found.steps_of(item) * item.seconds_per_step
-        judged[kind] = came / true[best], promised / came
-        print(f"    {kind:<10} {item.setting:<36} {came:6.3g} s ({promised:.3g} promised): {came / true[best]:.2f}")
+    judged: dict[str, tuple[str, float, float]] = {}
+    for whose, kinds in plans.items():
+        able = [setting for setting in sorted(true) if not (whose and is_adaptive(setting))]
+        best = min(able, key=lambda setting: true[setting])
+        usual, text = true[usual_setting(case.workers)] / true[best], brief(best)
+        print(f"{name}{whose}: the best is {text}, {true[best]:.3g} s; the default takes {usual:.2f} times as long")
+        judged[f"best{whose}"] = text, 1.0, 1.0
+        judged[f"default{whose}"] = usual_setting(case.workers), usual, 1.0
+        for kind, found in kinds.items():
+            item = found.best
+            text, came = brief(item.setting), true[item.setting]
+            promised = found.steps_of(item) * item.seconds_per_step
+            judged[f"{kind}{whose}"] = text, came / true[best], promised / came
+            print(f"    {kind:<10} {text:<36} {came:6.3g} s ({promised:.3g} promised): {came / true[best]:.2f}")
+            if kind == "without" and not whose:
+                rival, times_as_long = found.behind()
+                judged["foreseen"] = brief(rival.setting), times_as_long, 1.0
+                print(f"        it may take {times_as_long:.2f} times as long as {brief(rival.setting)}")
+            if "speeds" in best:
+                print(f"        {explain(found).partition(':')[0]}", flush=True)
     return judged
 
 
@@ -167,15 +232,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="cases with this in their names")
     only = parser.parse_args().only
-    rows = [judged(name, case) for name, case in CASES.items() if only in name]
-    figures: dict[str, float] = {}
+    figures: dict[str, float | str] = {}
     targets: dict[str, str] = {}
-    for kind, middle, most in (("without", 1.2, 1.5), ("with data", 1.05, 1.3)):
-        regrets = [row[kind][0] for row in rows]
-        figures |= {f"regret {kind}, median": statistics.median(regrets), f"regret {kind}, worst": max(regrets)}
-        targets |= {f"regret {kind}, median": f"<= {middle}", f"regret {kind}, worst": f"<= {most}"}
-        off = [abs(math.log(row[kind][1])) for row in rows]
-        figures[f"time promised {kind}, off by a factor of, median"] = math.exp(statistics.median(off))
+    groups = (CASES, False, "", 1.2, 1.5, 1.05, 1.3), (UNEQUAL, True, "unequal machines, ", 1.2, 1.5, 1.05, 1.2)
+    for cases, own, group, *bounds in groups:
+        rows = {name: judged(name, case, own) for name, case in cases.items() if only in name}
+        if not rows:
+            continue
+        for name, row in rows.items():
+            for kind, (setting, regret, _) in row.items():
+                figures |= {f"{name}: {kind}, setting": setting, f"{name}: {kind}, regret": regret}
+        for whose in ("", OWN) if own else ("",):
+            for kind, middle, most in (("without", *bounds[:2]), ("with data", *bounds[2:])):
+                regrets = [row[f"{kind}{whose}"][1] for row in rows.values()]
+                said = f"{group}regret {kind}{whose}"
+                figures |= {f"{said}, median": statistics.median(regrets), f"{said}, worst": max(regrets)}
+                targets |= {f"{said}, median": f"<= {middle}", f"{said}, worst": f"<= {most}"}
+        usual = [row["default"][1] for row in rows.values()]
+        figures |= {f"{group}regret of the default, median": statistics.median(usual)}
+        figures |= {f"{group}regret of the default, worst": max(usual)}
+        sure = [row["without"][1] for row in rows.values() if row["foreseen"][1] <= groups[0][4]]
+        if sure:
+            said = f"{group}regret without, worst where the plan foresees no more than {groups[0][4]}"
+            figures[said], targets[said] = max(sure), f"<= {groups[0][4]}"
+        for kind in ("without", "with data"):
+            off = [abs(math.log(row[kind][2])) for row in rows.values()]
+            figures[f"{group}time promised {kind}, off by a factor of, median"] = math.exp(statistics.median(off))
     report("plan_regret", figures, targets)
 
 

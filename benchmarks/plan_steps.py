@@ -66,7 +66,7 @@ def seconds_to(trainer: Trainer, load: int, law: Callable[[int], delays.Delays],
     found: list[list[float]] = []
     there = solver_paths(text, WORKERS, law(0), 0.0, late, GAPS[-1], whole)
     for seed in (1, 2):
-        rounds = EarlyRounds(trainer.problem, scheme, trainer.laid_out(scheme), MOST, law(seed), 0.0, 0, late)
+        rounds = EarlyRounds(trainer.problem, *trainer.laid_out(scheme, early=True), MOST, law(seed), 0.0, 0, late)
         times = [math.inf] * len(GAPS)
         for gap in trainer.measures(rounds, rounds.early):
             clock = sum(rounds.seconds) / whole
@@ -114,8 +114,7 @@ def main() -> None:
     parser.add_argument("--loads", default="3", help="loads of adaptive, separated by commas")
     given = parser.parse_args()
     kinds = [*KINDS, *(published(name) for name in PUBLISHED if where(name).file is not None)]
-    noises: list[float] = []
-    middles: dict[float, list[float]] = {gap: [] for gap in GAPS}
+    figures: dict[str, float] = {}
     for kind in kinds:
         if given.only in kind.__name__:
             with tempfile.TemporaryDirectory() as folder:
@@ -123,13 +122,11 @@ def main() -> None:
                 found = row(kind, tuple(map(int, given.loads.split(","))))
                 os.chdir("/")
             if found is not None:
-                noises.append(found[0])
-                for gap in GAPS:
-                    middles[gap].append(statistics.median(found[1][gap]))
-    figures = {"noise, least": min(noises), "noise, median": statistics.median(noises), "noise, most": max(noises)}
-    for gap, column in middles.items():
-        for which, value in (("least", min(column)), ("median", statistics.median(column)), ("most", max(column))):
-            figures[f"adaptive over the stand-in, per exact step, to gap {gap:g}, {which}"] = value
+                figures[f"{kind.__name__}: noise"] = found[0]
+                for gap, ratios in found[1].items():
+                    figures[f"{kind.__name__}: adaptive over the stand-in, per exact step, to gap {gap:g}"] = (
+                        statistics.median(ratios)
+                    )
     report("plan_steps", figures, {})
 
 

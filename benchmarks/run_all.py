@@ -1,4 +1,6 @@
-"""Run every benchmark, and write the table `benchmarks/RESULTS.md` with the commit and the machine.
+"""Run every benchmark, and write what it came to into `benchmarks/measured/`, with date, commit and machine.
+
+RESULTS.md and the figures of README and docs are drawn from there, at once.
 
 python benchmarks/run_all.py                         all of them
 python benchmarks/run_all.py decode simulate         some
@@ -11,6 +13,7 @@ import argparse
 import json
 import os
 import platform
+import shlex
 import subprocess
 import sys
 import time
@@ -18,12 +21,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from common import commit, verdict
+from common import commit
+from figures import Run, draw, enter
 
 HERE = Path(__file__).resolve().parent
-RESULTS = HERE / "RESULTS.md"
 HELPERS = {
     "common",
+    "figures",
     "amazon",
     "own_data_sets",
     "rounds",
@@ -67,37 +71,6 @@ def measure(name: str, options: Sequence[str] = ()) -> dict[str, Any] | None:
     return json.loads(last) if process.wait() == 0 else None
 
 
-def rows_of(name: str, found: dict[str, Any] | None, head: str) -> list[str]:
-    """Return the rows of the table for one benchmark."""
-    if found is None:
-        return [f"| {name} | - | failed | | | {head} |"]
-    return [
-        f"| {name} | {key} | {value:.3g} | {target} | {verdict(value, target) if target else ''} | {head} |"
-        for key, value in found["ratios"].items()
-        for target in [found["targets"].get(key, "")]
-    ]
-
-
-def write(rows: dict[str, list[str]]) -> None:
-    """Put rows into the table, in place of what it has of the same benchmarks."""
-    kept: dict[str, list[str]] = {}
-    if RESULTS.exists():
-        for line in RESULTS.read_text().splitlines():
-            name = line.split("|")[1].strip() if line.startswith("| ") else ""
-            if name and name != "benchmark":
-                kept.setdefault(name, []).append(line)
-    kept |= rows
-    RESULTS.write_text(
-        "# Benchmarks\n\n"
-        "Ratios of two sides measured in one run, in turn; medians. Made by `make bench`, or by "
-        "`python benchmarks/run_all.py NAME ...` for some of them; absolute figures are in the output.\n\n"
-        f"{machine()}.\n\n"
-        "| benchmark | ratio | value | target | | commit |\n|---|---|---|---|---|---|\n"
-        + "\n".join(line for name in sorted(kept) for line in kept[name])
-        + "\n"
-    )
-
-
 def main() -> None:
     """Run what was asked for, by default everything."""
     known = sorted(path.stem for path in HERE.glob("*.py") if path.stem not in HELPERS)
@@ -110,11 +83,20 @@ def main() -> None:
     for name in names:
         if name not in known:
             parser.error(f"there is no benchmark {name!r}; known are {', '.join(known)}")
-    head = commit()
+    head, failed = commit(), list[str]()
     for name in names:
         found = measure(name, options)
-        row = name if found is None else found["benchmark"]
-        write({row: rows_of(row, found, head)})  # at once: whoever ends it early keeps what was measured
+        if found is None:
+            failed.append(name)
+            continue
+        command = shlex.join(["python", f"benchmarks/{name}.py", *options])
+        since, date = found.get("since", (head, time.strftime("%Y-%m-%d")))
+        file = found["benchmark"].replace(" ", "_")
+        enter(Run(file, command, since, date, machine(), found["ratios"], found["targets"]))
+        for sentence in draw():  # at once: whoever ends it early keeps what was measured
+            print(sentence)
+    if failed:
+        sys.exit(f"failed, and what was measured before stays: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

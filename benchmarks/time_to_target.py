@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import math
 import os
 import secrets
 import statistics
@@ -32,12 +33,15 @@ from concurrent.futures import ProcessPoolExecutor
 
 from common import report
 from erasurehead._internal.arrays import Array
+from erasurehead.runs._heard_once import shares, soonest
+from erasurehead.schemes import parse_scheme
 from target_cells import (
     DATA,
     LAWS,
     LEVELS,
     MOST_SECONDS,
     PAPER,
+    WORKERS,
     Reached,
     experiment,
     law,
@@ -79,12 +83,15 @@ def compared(cell: Cell, seeds: range) -> tuple[list[str], dict[tuple[str, str],
         name: [of_adaptive(cell.data, cell.late, law(cell.law, seed), scheme, own=True, levels=TUNED) for seed in seeds]
         for name, scheme in _WAITING.items()
     }
+    limits = heard_once(cell)
     for level in LEVELS:
         mine = [one.times[level] for one in ours if level in one.times]
         if len(mine) < len(ours):
             said.append(f"  {level}: reached by adaptive on {len(mine)} of {len(ours)} seeds")
             continue
-        said.append(f"  {level}: adaptive {_range(mine)}")
+        said.append(
+            f"  {level}: adaptive {_range(mine)}; enough data can have been heard once in {limits[level]:.2g} s"
+        )
         columns: dict[str, tuple[str, list[Reached]]] = {}
         if level in TUNED:
             columns["paper"] = PAPER, paper
@@ -106,20 +113,35 @@ def compared(cell: Cell, seeds: range) -> tuple[list[str], dict[tuple[str, str],
     return said, ratios
 
 
+def heard_once(cell: Cell) -> dict[str, float]:
+    """Return the physical limit of each level: when enough of the data can have been heard once by `adaptive`."""
+    problem, code = experiment(cell.data).problem, parse_scheme("adaptive()", WORKERS).code
+    found = shares(problem, problem.initial(), optimum(cell.data).objective, WORKERS, math.inf)
+    late, spent = law(cell.law, 0), WORKERS * task_seconds(cell.data)
+    return {level: soonest(code, late, share, spent) for level, (_, share) in zip(LEVELS, found, strict=True)}
+
+
 def _again(cell: Cell, best: Best, level: str, seeds: range) -> list[Reached]:
     limits = {level: min(MOST_SECONDS, _AGAIN * best.seconds)}
     return [of_setting(cell.data, cell.late, law(cell.law, seed), best.setting, limits, own=True) for seed in seeds]
 
 
-def over_laws(ratios: Mapping[tuple[Cell, str, str], float]) -> tuple[dict[str, float], dict[str, str]]:
-    """Return what is reported, with targets: each cell, and medians over the laws of the delays."""
+def named(cell: Cell) -> str:
+    """Return the name of a cell for a table, in which a bar would end a column."""
+    return cell.name.replace(" | ", ", ")
+
+
+def over_laws(ratios: Mapping[tuple[Cell, str, str], float], of_all: bool) -> tuple[dict[str, float], dict[str, str]]:
+    """Return what is reported, with targets: each cell, and of all of them medians over the laws of the delays."""
     found: dict[str, float] = {}
     targets: dict[str, str] = {}
     for (cell, column, level), value in ratios.items():
-        key = f"{cell.name.replace(' | ', ', ')}: {column} {level}"  # a bar would end a column of the table
+        key = f"{named(cell)}: {column} {level}"
         found[key] = value
         if column == "tuned" and _level(level) == "1e-1":
             targets[key] = ">= 0.9"
+    if not of_all:
+        return found, targets
     for (column, level, late), by_data in _TARGETS.items():
         for data, target in by_data.items():
             there = [
@@ -203,10 +225,15 @@ def main() -> None:
         cell for cell in cells() if chosen.only in cell.name and not (chosen.quick and (cell.data, cell.law) != _FIRST)
     ]
     if chosen.solver:
+        of_level: dict[str, float | list[float]] = {}
         for cell in wanted:
             runs = [of_adaptive(cell.data, cell.late, law(cell.law, seed)) for seed in seeds]
-            times = {level: [run.times[level] for run in runs if level in run.times] for level in LEVELS}
-            print(f"{cell.name}: " + "; ".join(f"{level} {_range(each)}" for level, each in times.items()), flush=True)
+            for level in LEVELS:
+                times = [run.times.get(level, math.inf) for run in runs]
+                of_level[f"{named(cell)}: {level}"] = statistics.median(times)
+                of_level[f"{named(cell)}: {level}, from and to"] = [min(times), max(times)]
+            print(f"{cell.name} is timed", flush=True)
+        report("time_to_target solver", of_level, {})
         return
     for data in dict.fromkeys(cell.data for cell in wanted):
         reached = ", ".join(f"{level} in {seconds:.2f} s" for level, seconds in alone(data, LEVELS).items())
@@ -222,7 +249,7 @@ def main() -> None:
     drawn = secrets.randbelow(10_000) if chosen.draw is None else chosen.draw
     print(f"to search the same cell again: --draw {drawn}")
     differ = search_again(drawn, chosen.again)
-    reported, targets = over_laws(ratios)
+    reported, targets = over_laws(ratios, of_all=not chosen.only)
     report("time_to_target", reported, targets)
     if differ:
         raise SystemExit("the search comes out otherwise than in the table:\n" + "\n".join(differ))

@@ -42,6 +42,22 @@ def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest
     return [found for found in (yield) if type(found) is pytest.Module]
 
 
+class _Examples:
+    """Leaves out the files of the library that have no examples, which are most: to look there, they are imported."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(self, file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+        found = yield
+        if ROOT / "src" in file_path.parents and ">>> " not in file_path.read_text(encoding="utf-8"):
+            return []
+        return found
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Look at files of the library, too, of which the hooks of this file hear nothing."""
+    config.pluginmanager.register(_Examples())
+
+
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put first what takes long."""

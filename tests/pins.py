@@ -55,6 +55,8 @@ COMMANDS = (
     "coefficients",
     "plan",
     "drill",
+    "drill lives",
+    "drill peers",
     "reproduce",
     "decompile",
     "codes list",
@@ -64,7 +66,6 @@ COMMANDS = (
     "config keys",
     "delays fit",
     "delays show",
-    "delays convert",
 )
 JSON = (
     ("codes", "list", "--json"),

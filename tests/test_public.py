@@ -67,6 +67,7 @@ def test_the_estimators_name_their_extra_where_it_is_not_installed() -> None:
     assert "MissingExtra: The estimators need scikit-learn: pip install 'erasurehead[sklearn]'." in done.stderr
 
 
+@pytest.mark.slow
 def test_what_is_always_installed_is_all_that_is_imported_without_an_extra() -> None:
     """Each file imports what the wheel asks for, the standard library, or what an extra brings, when it is used."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -111,6 +112,7 @@ def test_what_comes_later_is_what_type_checkers_are_told() -> None:
             _ = package.nonsense
 
 
+@pytest.mark.slow
 def test_training_on_the_virtual_clock_needs_no_plotting_and_no_numba_for_dense_data() -> None:
     script = (
         "import numpy as np, erasurehead as eh\n"

@@ -36,7 +36,7 @@ def decoder_rows() -> list[list[str]]:
         chosen.setdefault(type(decoding.make_decoder(family.example_code)).__name__, []).append(f"`{family.name}`")
     return [
         [
-            f":py:class:`~erasurehead.decoding.{decoder.__name__}`",
+            f"``{decoder.__name__}``",
             _line(_summary(decoder)),
             ", ".join(chosen.get(decoder.__name__, [])) or "–",
         ]
@@ -99,7 +99,7 @@ class CodePages(_Table):
             lines += [
                 f".. py:function:: {page[0].partition('  [')[0]}",
                 "   :module: erasurehead.codes",
-                "   :no-index:",
+                *(["   :no-index:"] if family.name in dir(codes) else []),  # which the names above have
                 "",
                 "   ::",
                 "",

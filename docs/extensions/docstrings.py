@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
+from docutils import nodes
 from sphinx.application import Sphinx
 
 _CODE = re.compile(r"(``.+?``|`[^`]+`|(?<!\S)\*[A-Za-z][\w -]+\*(?![\w*]))")  # and *emphasis*, which is meant
 _SECTION = re.compile(r"[A-Z]\w+( \w+)?:$")
 _INLINE_SECTION = re.compile(r"([A-Z]\w+( \w+)?): (?=\S)")
 _ALIAS = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")
+_FITTED = re.compile(r"^(:(?:ivar|vartype) \w*)_:")  # as coef_
 _MARKUP = re.compile(r"\s*(>>>|\.\.\. |- |\d+\. |==|\|)")
 
 
@@ -82,8 +84,8 @@ def _escaped(line: str) -> str:
 def _plain_aliases(
     app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str | None, returned: str | None
 ) -> tuple[str | None, str | None]:
-    """Write type aliases by their names, also where they stand within other types."""
-    plain = (None if text is None else _ALIAS.sub(r"\1", text) for text in (signature, returned))
+    """Write type aliases by their names, also within other types, and what is no Python, `<factory>`, as three dots."""
+    plain = (text and _ALIAS.sub(r"\1", text).replace("<factory>", "...") for text in (signature, returned))
     return next(plain), next(plain)
 
 
@@ -98,10 +100,19 @@ def _before_napoleon(app: Sphinx, what: str, name: str, obj: Any, options: Any, 
 def _after_napoleon(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     if what in ("attribute", "data", "property"):  # napoleon takes what stands before a colon for the type
         lines[:] = _KEPT[name]
+    lines[:] = [_FITTED.sub(r"\1\_:", line) for line in lines]  # a link elsewhere
+
+
+def _dashes(app: Sphinx, document: nodes.document) -> None:
+    """Write the dashes between arguments and what they are, which are left to smart quotes otherwise."""
+    for text in list(document.findall(nodes.Text)):
+        if text == " -- ":
+            text.parent.replace(text, nodes.Text(" – "))
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Listen to autodoc, before and after napoleon does."""
+    app.connect("doctree-read", _dashes)
     app.connect("autodoc-process-signature", _plain_aliases)
     app.connect("autodoc-process-docstring", _before_napoleon, priority=100)
     app.connect("autodoc-process-docstring", _after_napoleon, priority=900)

@@ -1,7 +1,8 @@
 """The directive `public-names`: the documentation of every name that a package exports, under the name to import.
 
 A package exports what its `__init__.py` imports with `from module import name as name`, or lists in `__all__`; a module
-exports what it defines without an underscore.
+exports what it defines without an underscore. Below them are the classes that nobody imports, as functions and methods
+return them: a plan, a result, a row.
 """
 
 from __future__ import annotations
@@ -9,9 +10,13 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import re
 from abc import ABC
+from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from pkgutil import walk_packages
 from types import ModuleType
 from typing import Any
 
@@ -20,6 +25,8 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
+
+import erasurehead
 
 
 def public_names(module: ModuleType) -> list[str]:
@@ -70,6 +77,8 @@ def directives(module: ModuleType, name: str) -> list[str]:
         if value.__name__ != name:  # under another name autodoc would show nothing but that it is one
             lines = [f".. rubric:: {name}", "", f".. {kind}:: {value.__module__}.{value.__name__}", "   :members:"]
         bases = [base for base in value.__bases__ if base not in (object, ABC)]
+        if any(base.__name__ == "AnyTeam" for base in bases):  # nobody's own, but for what all teams have
+            return [*lines, "   :inherited-members:", ""]
         return [*lines, "   :show-inheritance:", ""] if bases else [*lines, ""]
     if inspect.isroutine(value):
         return [f".. autofunction:: {module.__name__}.{name}", ""]
@@ -80,8 +89,69 @@ def directives(module: ModuleType, name: str) -> list[str]:
     return [f".. autodata:: {home}.{name}", "   :no-value:", ""] if documented else [f".. py:data:: {name}", ""]
 
 
+STEPS = 2
+"""How far what is returned is followed: what a function returns, and what that has or returns itself."""
+
+
+@cache
+def _modules() -> dict[str, ModuleType]:
+    """Return all modules of the library, but for the command line, which offers no names."""
+    names = [found.name for found in walk_packages(erasurehead.__path__, "erasurehead.")]
+    return {name: importlib.import_module(name) for name in names if not re.search(r"__main__|\.cli\b|\.run$", name)}
+
+
+@cache
+def _classes() -> dict[str, type]:
+    """Return the classes of the library by their names, of which no two are alike but for scikit-learn's."""
+    return {
+        name: value
+        for module in _modules().values()
+        if not module.__name__.startswith("erasurehead.sklearn")
+        for name, value in vars(module).items()
+        if inspect.isclass(value) and value.__module__ == module.__name__ and not name.startswith("_")
+    }
+
+
+@cache
+def returned() -> dict[str, list[type]]:
+    """Return, by the package on whose page they are, the classes that public names return without exporting them."""
+    faces = [name for name in _modules() if not re.search(r"\._", name) and hasattr(_modules()[name], "__path__")]
+    offered = {getattr(_modules()[face], name) for face in faces for name in public_names(_modules()[face])}
+    known, newest = set(offered), offered
+    for _ in range(STEPS):
+        newest = {found for value in newest for found in _mentioned(value)} - known
+        known |= newest
+    pages: dict[str, list[type]] = {}
+    for value in sorted(known - offered, key=lambda value: value.__name__):
+        page = max((face for face in faces if value.__module__.startswith(f"{face}.")), key=len)
+        pages.setdefault(page, []).append(value)
+    return pages
+
+
+def _mentioned(value: Any) -> Iterator[type]:
+    """Yield the classes of the library in what a function or the methods of a class return, and in its attributes."""
+    inside = vars(_modules()[value.__module__]) if value.__module__ in _modules() else {}
+    functions, said = [value], []
+    if inspect.isclass(value):
+        said = list(vars(value).get("__annotations__", {}).values())
+        functions = [_function(member) for name, member in vars(value).items() if not name.startswith("_")]
+    said += [getattr(one, "__annotations__", {}).get("return") for one in functions]
+    for text in (getattr(one, "__name__", None) or str(one) for one in said):
+        for word in re.findall(r"(?<![\w.'\"])[A-Z]\w+(?![\w.])", text):
+            found = inside.get(word, _classes().get(word))  # from elsewhere, if it is imported for types only
+            if found in _classes().values():
+                yield found
+
+
+def _function(member: Any) -> Any:
+    """Return the function of a method or a property."""
+    for inside in ("__func__", "fget", "func"):
+        member = getattr(member, inside, None) or member
+    return member
+
+
 class PublicNames(SphinxDirective):
-    """`.. public-names:: erasurehead.codes`: the module's docstring, then every public name."""
+    """`.. public-names:: erasurehead.codes`: the module's docstring, every public name, and what these return."""
 
     required_arguments = 1
 
@@ -91,6 +161,9 @@ class PublicNames(SphinxDirective):
         lines = [f".. automodule:: {name}", "   :no-members:", ""]
         for public in public_names(module):
             lines += directives(module, public)
+        for place, value in enumerate(returned().get(name, [])):
+            lines += [] if place else [".. rubric:: Returned, and not imported", ""]
+            lines += [f".. autoclass:: {value.__module__}.{value.__name__}", "   :members:", ""]
         node = nodes.section(document=self.state.document)
         self.state.nested_parse(StringList(lines, source=name), self.content_offset, node)
         return node.children

@@ -11,15 +11,27 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
-from theory_formulas import any_but, lemma3, lemma4, lemma5, lemma8, missing_groups, predicted_times
+from theory_formulas import (
+    Erasures,
+    any_but,
+    lemma3,
+    lemma4,
+    lemma5,
+    lemma8,
+    missing_groups,
+    predicted_times,
+    scaled,
+    theorem1,
+    theorem2,
+    theorem3,
+)
 
 from erasurehead import delays
 from erasurehead._internal.arrays import Array
 from erasurehead.codes import fractional_repetition, uncoded
 from erasurehead.decoding import make_decoder
 from erasurehead.planning import Constants
-from erasurehead.planning._convergence import lemma1, theorem1, theorem2, theorem3
-from erasurehead.planning._erasures import Erasures
+from erasurehead.planning._convergence import lemma1
 from erasurehead.planning._simulation import simulate
 from erasurehead.planning._step_times import (
     additive,
@@ -28,7 +40,6 @@ from erasurehead.planning._step_times import (
     first_or_all_groups,
     minimum_mean,
     order_statistic,
-    scaled,
 )
 from erasurehead.schemes import wait_rules
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         sklearn as sklearn,
         testing as testing,
         torch as torch,
+        trackers as trackers,
         training as training,
     )
     from erasurehead.faults import FaultPolicy as FaultPolicy

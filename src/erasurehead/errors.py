@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from operator import index
 from typing import Any, Final, SupportsFloat, SupportsIndex
 
@@ -162,6 +162,11 @@ def invalid(argument: str, rule: str, value: object, instead: str = "") -> Inval
     return InvalidArgument(argument, rule, value, instead)
 
 
+def unreadable(path: object, error: OSError) -> DataError:
+    """Return the error that says which file cannot be read, and why."""
+    return DataError(f"{path} cannot be read: {error.strerror or error}.")
+
+
 def shown(value: Any) -> str:
     """Return a value as errors show it: NumPy scalars as plain numbers, long values shortened, tables by their shape.
 
@@ -176,6 +181,11 @@ def shown(value: Any) -> str:
     return f"{text[: _LONGEST - 4]}...{text[-1]}"
 
 
+def first_line(error: Exception) -> str:
+    """Return what an error of other people's code is, in one line that an error of ours can quote."""
+    return f"{type(error).__name__}: {error}".strip().split("\n", 1)[0][:_LONGEST].rstrip(".")
+
+
 def listed(numbers: Iterable[int], most: int = 12) -> str:
     """Return numbers as a list for people, ascending, shortened if there are many; "none" if there are none.
 
@@ -185,6 +195,16 @@ def listed(numbers: Iterable[int], most: int = 12) -> str:
     every = sorted(numbers)
     text = ", ".join(map(str, every[:most]))
     return f"{text}, ... ({len(every)} in all)" if len(every) > most else text or "none"
+
+
+def some(things: Sequence[object], most: int) -> str:
+    """Return things as a list for people: the first ones, and how many more there are.
+
+    >>> some("abc", 3), some("abcde", 3)
+    ('a, b, c', 'a, b, c and 2 more')
+    """
+    rest = f" and {len(things) - most:,} more" if len(things) > most else ""
+    return ", ".join(map(str, things[:most])) + rest
 
 
 def counted(what: str, count: float) -> str:
@@ -242,6 +262,34 @@ def check_count(argument: str, value: object, at_least: int = 1, at_most: int | 
     if at_most is not None and count > at_most:
         raise invalid(argument, f"must be at most {at_most}", value)
     return count
+
+
+def check_positive(
+    argument: str, value: object, rule: str = "must be greater than 0 and finite", instead: str = ""
+) -> None:
+    """Raise if `value` is no finite number above 0; `rule` and `instead` as for `invalid`."""
+    if not 0.0 < real(value) < math.inf:
+        raise invalid(argument, rule, value, instead)
+
+
+def check_not_negative(
+    argument: str, value: object, rule: str = "must be at least 0 and finite", instead: str = ""
+) -> None:
+    """Raise if `value` is no finite number of at least 0; `rule` and `instead` as for `invalid`."""
+    if not 0.0 <= real(value) < math.inf:
+        raise invalid(argument, rule, value, instead)
+
+
+def check_type(argument: str, value: object, kind: Any, rule: str, instead: str = "") -> None:
+    """Raise if `value` is of none of the types of `kind`; `rule` and `instead` as for `invalid`."""
+    if not isinstance(value, kind):
+        raise invalid(argument, rule, value, instead)
+
+
+def check_choice(argument: str, value: object, choices: Collection[str], instead: str = "") -> None:
+    """Raise if `value` is none of some texts; `instead` as for `invalid`."""
+    if not isinstance(value, str) or value not in choices:
+        raise invalid(argument, f"must be one of {', '.join(choices)}", value, instead)
 
 
 def check_size(argument: str, value: object, at_least: int = 1) -> int:

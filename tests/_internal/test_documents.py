@@ -61,6 +61,7 @@ _PLAIN = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(_PLAIN, st.booleans())
 def test_json_is_read_as_json(data: Any, as_bytes: bool) -> None:
     text = json.dumps(data, ensure_ascii=False, indent=1)

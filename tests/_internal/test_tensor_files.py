@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import safetensors.numpy
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as arrays
 
 from erasurehead._internal.storage.folders import Folder
-from erasurehead._internal.tensor_files import DTYPES, load_tensors, model_bytes, model_in, save_tensors
+from erasurehead._internal.tensor_files import load_tensors, model_bytes, model_in, save_tensors
+from erasurehead._internal.tensor_format import DTYPES
 from erasurehead.errors import DataError, InvalidArgument
 
 ANY = st.sampled_from(sorted(DTYPES)).flatmap(
@@ -25,10 +27,12 @@ def test_every_bit_comes_back(
 ) -> None:
     with Folder.open(tmp_path_factory.mktemp("tensors")) as folder:
         found = load_tensors(folder, "file", save_tensors(folder, "file", tensors))
+        library = safetensors.numpy.load((folder.path / "file").read_bytes())
     assert found.keys() == tensors.keys()
     for number, array in tensors.items():
-        assert (found[number].dtype, found[number].shape) == (array.dtype, array.shape)
-        assert found[number].tobytes() == array.tobytes()
+        for one in (found[number], library[str(number)]):
+            assert (one.dtype, one.shape) == (array.dtype, array.shape)
+            assert one.tobytes() == array.tobytes()
 
 
 def test_arrays_in_any_order_of_memory_and_bytes_come_back(tmp_path: Path) -> None:
@@ -42,8 +46,10 @@ def test_arrays_in_any_order_of_memory_and_bytes_come_back(tmp_path: Path) -> No
 
 def test_a_model_comes_back_and_what_is_none_is_a_sentence() -> None:
     assert model_in(model_bytes(np.array([0.1, -0.0])), "model").tobytes() == np.array([0.1, -0.0]).tobytes()
-    with pytest.raises(DataError, match="model is not a model that erasurehead wrote"):
-        model_in(b"\x80\x04pickle", "model")
+    theirs = safetensors.numpy.save({"y": np.zeros(2)})
+    for data in (b"\x80\x04pickle", theirs, theirs[:-1]):
+        with pytest.raises(DataError, match="model is not a model that erasurehead wrote"):
+            model_in(data, "model")
 
 
 def test_numbers_that_cannot_be_stored_are_refused_before_anything_is_written(tmp_path: Path) -> None:

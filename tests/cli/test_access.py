@@ -44,12 +44,11 @@ COMMANDS: list[tuple[object, ...]] = [
     (*PEERS, "--out", "new/run"),
     ("shard", "shop.csv", "--categorical", "--tasks", 2, "--out", "new/shards"),
     ("plan", "--delays", "exponential(1)", "-w", 4, "--out", "new/plan"),
-    ("delays", "convert", "trace.csv", "new.csv"),
     ("delays", "fit", "trace.csv", "--out", "new/x"),
     ("drill", "--data", "shop.csv", "--categorical", "-w", 4, "--seconds", 3, "--engine", "virtual", "--out", "new/x"),
-    ("drill", "--peers", "local()", "--workers", 4, "--seconds", 5, "--out", "new/x"),
+    ("drill", "peers", "--policy", "local()", "--peers", 4, "--seconds", 5, "--out", "new/x"),
     ("decompile", "my.py:loss", "--example", "float32[3]", "--out", "new.py"),
-    ("reproduce", "erasurehead", "--figure", "theory-bound", "--out", "new/x"),
+    ("reproduce", "erasurehead", "--figure", "table1", "--synthetic", "always", "--out", "new/x"),
 ]
 
 

@@ -92,7 +92,7 @@ PEERS = [
     (("--delays", "nope()"), "--delays 'nope()': delays must use known names"),
     (("--faults", "absent.toml"), "The schedule file 'absent.toml' cannot be read"),
     (("--model-of", 99), "--model-of must be a peer, 0 to 9"),
-    (("--model", "cnn"), "--model must be linear or network for data that are not images"),
+    (("--model", "linear", "--hidden", 4), "--hidden must be 0 for a linear model"),
     (("--class-weight", "balanced", "--loss", "least_squares"), "--class-weight must be left out for targets"),
 ]
 SHARDS = [
@@ -202,22 +202,25 @@ def test_a_drill(typed: Typed, options: tuple[object, ...], said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "option",
+    ("command", "option"),
     [
-        ("--data", "shop.csv"),
-        ("--records", "optional"),
-        ("--on-suspicion", "replace"),
-        ("--categorical",),
-        ("--figures",),
+        (("drill", "peers"), ("--records", "optional")),
+        (("drill", "peers"), ("--on-suspicion", "replace")),
+        (("drill", "peers"), ("--data", "shop.csv")),
+        (("drill", "peers"), ("--categorical",)),
+        (("drill", "peers"), ("--figures",)),
+        (("drill", "lives", 2), ("--figures",)),
+        (("drill", "lives", 2), ("--seconds", 60)),
+        (("drill", "lives", 2), ("--schedule", "faults.toml")),
     ],
 )
-def test_a_drill_of_peers_takes_nothing_that_it_would_not_heed(typed: Typed, option: tuple[object, ...]) -> None:
-    refused(typed, f"{option[0]} must be left out with --peers", "drill", "--peers", "local()", *option)
-
-
-def test_a_drill_of_lives_draws_nothing(typed: Typed) -> None:
-    refused(typed, "--figures must be left out with --lives", "drill", "--lives", 2, "--figures")
-    refused(typed, "--seconds must be left out with --lives, got 60", "drill", "--lives", 2, "--seconds", 60)
+def test_a_drill_takes_nothing_that_it_would_not_heed(
+    typed: Typed, command: tuple[object, ...], option: tuple[object, ...]
+) -> None:
+    done = typed(*command, *option)
+    assert done.code == 2
+    assert f"No such option: {option[0]}" in done.err
+    assert not done.out
 
 
 def test_a_fit_and_a_reproduction(typed: Typed) -> None:

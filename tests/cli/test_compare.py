@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from erasurehead.runs import Experiment, RunFolder
-from erasurehead.training import Callback
+from erasurehead.runs import RunFolder
 
 from .shop import SMALL, Typed
 
@@ -126,7 +124,7 @@ def test_a_scheme_that_fails_is_a_row_and_the_others_go_on(typed: Typed) -> None
         "least_squares",
         *SMALL[1:],
         "--steps",
-        400,
+        150,
         "--rate",
         1.5,
         "--optimizer",
@@ -164,25 +162,3 @@ def test_bad_input_ends_before_the_first_run(typed: Typed, shop: Path, options: 
     assert done.code == 2
     assert said in done.sentence
     assert not Path("x").exists()
-
-
-class _Cut(Callback):
-    """Empties the file of steps after the fifth."""
-
-    def on_state(self, step: int, state: object) -> None:
-        if step == 5:
-            os.truncate("x/steps.jsonl", 0)
-
-
-def test_a_run_whose_rows_something_else_has_changed_is_compared_with_a_warning(typed: Typed, shop: Path) -> None:
-    tables = {
-        "scheme": "uncoded",
-        "data": {"source": str(shop), "target": "bought", "categorical": True},
-        "run": {"engine": "virtual", "workers": 6, "steps": 8, "out": "x"},
-        "optimizer": {"name": "gradient_descent", "rate": 0.1},
-    }
-    assert Experiment.from_config(tables).run([_Cut()]).summary["steps"] == 8
-    done = typed("compare", "x", "x", "--no-figures", "--json")
-    assert done.code == 0
-    assert "was shortened by something else while the run went on: 4 rows are lost" in done.err
-    assert [run["steps"] for run in done.json["runs"]] == [8, 8]

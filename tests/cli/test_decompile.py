@@ -54,9 +54,8 @@ def test_it_is_written_and_runs_without_jax(typed: Typed, tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("mine")
-def test_examples_are_types_numbers_and_files(typed: Typed, tmp_path: Path) -> None:
-    np.savez(tmp_path / "in.npz", x=np.ones(4, np.float32))
-    for given in (("-e", "float32[4]", "-e", "3"), ("-e", "in.npz", "-e", "3"), ("-e", "[1.0, 2.0]", "-e", "key")):
+def test_examples_are_types_and_numbers(typed: Typed) -> None:
+    for given in (("-e", "float32[4]", "-e", "3"), ("-e", "[1.0, 2.0]", "-e", "key")):
         done = typed("decompile", "mine.py:untyped", *given, "--no-check", "--json")
         assert done.code == (0 if "key" not in given else 2), done.err
         if done.code == 0:
@@ -74,7 +73,7 @@ def test_examples_are_types_numbers_and_files(typed: Typed, tmp_path: Path) -> N
         (("no_such_module:f",), "There is no module 'no_such_module'"),
         (("mine.py:untyped",), "No example is given for x; add --example"),
         (("mine.py:untyped", "-e", "floaty[3]", "-e", "1"), "--example must be a type, a number"),
-        (("mine.py:untyped", "-e", "x.npy", "-e", "1"), "There is no file 'x.npy'"),
+        (("mine.py:untyped", "-e", "x.npy", "-e", "1"), "--example must be a type, a number"),
         (("mine.py:loss", "--backend", "torch"), "--backend must be 'jax' or 'numpy'"),
         (("mine.py:printing",), "debug_print cannot be decompiled to jax"),
         (("mine.py:loss", "--out", "loss.txt", "--no-check"), "--out must end with .py, got 'loss.txt'"),

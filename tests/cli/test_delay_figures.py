@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from erasurehead import delays
 from erasurehead.cli._delay_pages import chance
 from erasurehead.cli._plan_pages import PROCESSES
@@ -14,6 +16,7 @@ from ..docs.pages import DOCS
 DELAYS, PLANNING = (DOCS / name for name in ("delays.md", "planning.md"))
 
 
+@pytest.mark.slow
 def test_what_is_claimed_of_the_aws_trace_holds(data_folder: Path) -> None:
     path = data_folder / "traces" / "aws_lambda" / "sam-gc-cnn_profile_est_desktop_long.csv.gz"
     where = {"region": "Canada", "load": 0.5}

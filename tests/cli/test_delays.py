@@ -56,13 +56,13 @@ class TestFit:
         drawing = Path("runs/fit-1/fits.svg").read_text()
         assert "mathdefault" not in drawing  # formulas are not parsed, so that there must be none
 
-    def test_workers_are_fitted_apart(self, typed: Typed, latencies: Path) -> None:
-        options = ("--family", "exponential", "--per-worker", "--no-figures")
-        found = typed("delays", "fit", latencies, *options, "--json").json
-        means = {name: item["parameters"]["mean"] for name, item in found["workers"].items()}
-        assert len(means) == 8
-        assert max(means, key=lambda name: means[name]) == "5"
-        assert "Workers differ: AIC" in typed("delays", "fit", latencies, *options).out
+    def test_a_worker_is_fitted_alone_where_its_rows_are_selected(self, typed: Typed, latencies: Path) -> None:
+        options = ("--family", "exponential", "--no-figures", "--json")
+        means = [
+            typed("delays", "fit", latencies, "--where", f"worker={worker}", *options).json["fits"][0]["parameters"]
+            for worker in (4, 5)
+        ]
+        assert means[1]["mean"] > means[0]["mean"]
 
     def test_a_file_of_others_needs_only_its_columns_and_unit(self, typed: Typed) -> None:
         rows = delays.Exponential(400.0, seed=0).rows(0, 50, 4)
@@ -129,16 +129,6 @@ class TestShow:
         assert "worker 0 (" in done.out
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
-def test_conversion_keeps_every_delay(typed: Typed, latencies: Path, name: str) -> None:
-    assert typed("delays", "convert", latencies, name).code == 0
-    assert (read_trace(name).table() == read_trace(latencies).table()).all()
-    again = typed("delays", "convert", latencies, name)
-    assert again.code == 2
-    assert "OUT must not exist yet" in again.sentence
-    assert typed("delays", "convert", latencies, name, "--overwrite").code == 0
-
-
 def csv(*rows: str) -> str:
     return "\n".join(["worker,step,seconds", *rows]) + "\n"
 
@@ -180,8 +170,6 @@ def test_traces_that_cannot_be_fitted(typed: Typed, text: str, options: tuple[ob
         (("fit", "."), "is a folder without arrivals.jsonl"),
         (("show", "pareto(0.1, -1)"), "TRACE|MODEL 'pareto(0.1, -1)': exponent must be"),
         (("show", "magic(1)"), "must use known names"),
-        (("convert", "latencies.csv", "out.txt"), "OUT must end in .csv"),
-        (("convert", "latencies.csv", "no/such/out.csv"), "OUT must be in a folder that exists"),
     ],
 )
 @pytest.mark.usefixtures("latencies")
@@ -208,6 +196,11 @@ def test_odd_traces_are_fitted_with_a_warning(
     assert done.code == 0
     assert said in done.err
     assert "weibull" in done.out
+
+
+def test_the_delays_of_one_worker_are_not_taken_for_mixed_units(typed: Typed) -> None:
+    write_trace(Trace.from_table(delays.Exponential(0.5, seed=3).rows(0, 500, 1)), "one.csv")
+    assert "may be mixed" not in typed("delays", "show", "one.csv").err
 
 
 def test_the_mean_that_is_printed_is_the_models_own(typed: Typed) -> None:

@@ -71,7 +71,6 @@ def test_records_and_traces(typed: Typed, shop: Path, tmp_path: Path, name: str)
     for words in (
         ("delays", "show", "t.jsonl"),
         ("delays", "fit", "t.jsonl"),
-        ("delays", "convert", "t.jsonl", "new.csv"),
         ("plan", "--trace", "t.jsonl", "-w", 4),
         ("train", "--data", "shop.csv", *SMALL[:-1], "recorded('t.jsonl')"),
         ("train", "--data", "shop.csv", *SMALL[:-1], "bootstrap('t.jsonl')"),

@@ -133,6 +133,7 @@ def test_of_errors(typed: Typed, hostile: Path) -> None:
         check(typed(*words), 2)
 
 
+@pytest.mark.slow
 def test_of_workers_in_traces(typed: Typed, tmp_path: Path) -> None:
     lines = [f"w{k % 3}{EVIL},{k // 3},{1 + k % 4}.5" for k in range(60)]
     (tmp_path / f"{NAME}.csv").write_text("worker,step,seconds\n" + "\n".join(lines) + "\n")

@@ -148,6 +148,7 @@ def test_a_run_that_begins_at_the_optimum_has_not_become_worse_by_rounding(typed
     assert "has risen" not in again.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("delays", "late"),
     [
@@ -175,6 +176,7 @@ def test_a_run_that_has_converged_is_not_said_to_have_risen_because_its_estimate
     assert "risen" not in done.err
 
 
+@pytest.mark.slow
 def test_classes_that_the_data_tell_apart_have_no_optimum_without_a_penalty_and_it_says_so(
     typed: Typed, shop: Path
 ) -> None:

@@ -52,7 +52,7 @@ COMMANDS: dict[str, tuple[object, ...]] = {
     "reproduce": ("reproduce", "erasurehead", "--engine", "processes", "--synthetic", "always", "--rows", 2000),
     "drill": ("drill", "--workers", 6, "--seconds", 600),
     "drill on processes": ("drill", "--engine", "processes", "--workers", 4, "--seconds", 60),
-    "drill of many lives": ("drill", "--lives", 50, "--workers", 4, "--engine", "processes"),
+    "drill of many lives": ("drill", "lives", 50, "--workers", 4, "--engine", "processes"),
 }
 
 MOMENTS = (0.02, 0.1, 0.4, 1.5)

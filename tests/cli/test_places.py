@@ -71,7 +71,6 @@ COMMANDS: list[tuple[object, ...]] = [
     ("reproduce", "erasurehead", "--figure", "2a", "--steps", 2, "--path", PLACE, "--synthetic", "never"),
     ("delays", "show", PLACE),
     ("delays", "fit", PLACE),
-    ("delays", "convert", PLACE, "new.csv"),
 ]
 
 
@@ -141,7 +140,7 @@ WRITERS: list[tuple[object, ...]] = [
     ("shard", "shop.csv", "--categorical", "--tasks", 2, "--out", PLACE),
     ("plan", "--delays", "exponential(1)", "-w", 6, "--out", PLACE),
     ("drill", "--workers", 6, "--seconds", 5, "--out", PLACE),
-    ("drill", "--workers", 6, "--lives", 1, "--out", PLACE),
+    ("drill", "lives", 1, "--workers", 6, "--out", PLACE),
     (
         "reproduce",
         "erasurehead",
@@ -157,7 +156,6 @@ WRITERS: list[tuple[object, ...]] = [
         PLACE,
     ),
     ("delays", "fit", "trace.csv", "--out", PLACE),
-    ("delays", "convert", "trace.csv", PLACE),
     ("codes", "compare", "uncoded(5)", "--stragglers", 2, "--out", PLACE),
 ]
 

@@ -107,6 +107,17 @@ def test_a_pipe_is_called_as_it_was_and_not_by_where_its_content_is_kept(typed: 
     assert done.sentence.startswith("erasurehead: rows.csv, line 1: there must be a header with the columns' names")
 
 
+def test_columns_of_a_pipe_stand_before_the_predictions(typed: Typed, trained: str) -> None:
+    os.mkfifo("rows.csv")
+    content = "id,town,income,age\n007,Rye,30,70\n"
+    writer = threading.Thread(target=Path("rows.csv").write_text, args=(content,))
+    writer.start()
+    piped = typed("predict", trained, "rows.csv", "--keep", "id").out
+    writer.join()
+    Path("file.csv").write_text(content)
+    assert piped == typed("predict", trained, "file.csv", "--keep", "id").out
+
+
 def test_python_predicts_rows_in_memory(typed: Typed, trained: str) -> None:
     model = TrainedModel.load(trained)
     predictions = model.predict([{"age": 75, "town": "Rye", "income": 20}, {"age": 18, "town": "Ely", "income": 45}])
@@ -162,6 +173,9 @@ def test_columns_of_the_file_stand_before_the_predictions(typed: Typed, trained:
     whole = typed("predict", trained, "new.csv", "--keep", "all", "--json").json
     assert whole["kept"] == {"id": ["007", "010"], "town": ["Rye", "Ely"], "income": ["30", ""], "age": ["70", "30"]}
     assert "kept" not in typed("predict", trained, "new.csv", "--json").json
+    Path("again.csv").write_text("prediction,town,income,age\nyes,Rye,30,70\n")
+    again = typed("predict", trained, "again.csv", "--keep", "all").out.splitlines()
+    assert again[0] == f"prediction,town,income,age,{plain[0].replace('prediction', 'prediction.1')}"
     refused = typed("predict", trained, "new.csv", "--keep", "name")
     assert (refused.code, "new.csv has no column 'name'" in refused.sentence) == (2, True)
 

@@ -118,6 +118,11 @@ def test_what_cannot_be_gone_on_from_is_a_sentence(typed: Typed, shop: Path) -> 
     Path("empty").mkdir()
     for arguments, said in (
         (("--resume", "run"), "run.steps must be more than the 12 steps after which the run in 'run' finished"),
+        (("--resume", "run", "--seed", 5), "--seed was 0 and is 5. Restore that, or begin a new run."),
+        (
+            ("--resume", "run", "--scheme", "exact(load=2)"),
+            "The run cannot be continued, as what it depends on has changed: --scheme was '",
+        ),
         (("--resume", "run"), "before it had converged; to go on: erasurehead train --resume run --steps 24."),
         (("--resume", "run", "--steps", 20, "--max-seconds", 1e-3), "--max-seconds must be more than the "),
         (
@@ -129,8 +134,16 @@ def test_what_cannot_be_gone_on_from_is_a_sentence(typed: Typed, shop: Path) -> 
         (("--resume", "nowhere"), "'nowhere' is not a run folder: it does not exist"),
         (("--resume", "shop.csv"), "'shop.csv' is not a run folder: it is a file"),
         (("run",), "The run file 'run' is a folder. To resume the run in it: erasurehead train --resume FOLDER."),
-        (("--resume", "run", "--out", "other"), "must be left out when a run is resumed in its own folder"),
+        (("--resume", "run", "--out", "other"), "--out must be left out when a run is resumed in its own folder"),
+        (("--resume", "run", "--overwrite"), "--overwrite must be left out when a run is resumed in its own folder"),
         (("run/config.toml", "--resume", "run"), "RUN_FILE must be left out with --resume"),
+        (("--resume", "run", "--steps", 20, "--l2", 0.5), "what it depends on has changed: --l2 was "),
+        (("--resume", "run", "--steps", 20, "--l2", 0.5), " and is 0.5. Restore that"),
+        (("--resume", "run", "--steps", 20, "--class-weight", "balanced"), "--class-weight was not set and is "),
+        (
+            ("--resume", "run", "--steps", 20, "--seed", 5, "--delays", "none()"),
+            "has changed: --delays was 'exponential(mean=0.5, seed=0)' and is 'none()'; --seed was 0 and is 5",
+        ),
         (("--resume", "run", "--checkpoint-every", -1), "--checkpoint-every must be"),
         (("--resume", "run", "--records", "never"), "--records must be 'required' or 'optional'"),
     ):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from erasurehead.datasets._sharded.placement import described
 from erasurehead.errors import InvalidArgument
 from erasurehead.problems import ShardedProblem
 from erasurehead.runs import Experiment, RunFolder, build_config
@@ -50,6 +52,53 @@ def test_shards_keep_the_loss_that_they_were_made_for(typed: Typed) -> None:
     np.testing.assert_array_equal(RunFolder.open("a").x, RunFolder.open("b").x)
     assert typed("train", "--data", "shards", "--loss", "least_squares", *where, "--out", "c").code == 0
     assert ShardedProblem("shards").sample_loss.name == "poisson"
+
+
+@pytest.mark.usefixtures("shop")
+def test_training_computes_where_the_shards_are(typed: Typed) -> None:
+    held = {"node1": [0, 1, 2, 3], "node2": [2, 3, 4, 5], "node3": [4, 5, 0, 1]}
+    Path("hosts.json").write_text(json.dumps(held))
+    made = typed("shard", "shop.csv", "--categorical", "--tasks", 6, "--out", "shards", "--placement", "hosts.json")
+    assert made.code == 0
+    assert "3 machines: any 1 of them may be late or missing, as every task is on 2" in made.out
+    where = ("--engine", "virtual", "--steps", 5)
+    done = typed("train", "--data", "shards", *where, "--out", "a")
+    assert done.code == 0
+    code = Path("a/config.toml").read_text()
+    assert "placed(held=[[0, 1, 2, 3], [2, 3, 4, 5], [0, 1, 4, 5]], stragglers=1)" in code
+    assert "hosts" not in code  # they are not this machine's
+    assert typed("train", "--data", "shards", *where, "--scheme", "uncoded()", "--workers", 2, "--out", "b").code == 0
+    wrong = typed("train", "--data", "shards", *where, "--workers", 2, "--out", "c")
+    assert wrong.code == 2
+    assert "workers must be 3, the number of machines" in wrong.err
+
+    Path("hosts.json").write_text(json.dumps({"node1": [0, 1, 2], "node2": [2, 3, 4, 5]}))
+    again = typed("shard", "shards", "--placement", "hosts.json", "--json")
+    assert again.json["placement"] == {"node1": [0, 1, 2], "node2": [2, 3, 4, 5]}
+    assert described(again.json["placement"]) == (
+        "2 machines: none of them may be late or missing, as tasks 0, 1, 3, 4, 5 are on one alone"
+    )
+    assert typed("shard", "--check", "shards").code == 0
+
+
+@pytest.mark.usefixtures("shop")
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ('{"a": [0, 1], "b": [1, 2]}', "must name every task, but no machine has tasks 3, 4, 5. Name the"),
+        ('{"a": [0, 1, 2, 3, 4, 6]}', "must name tasks from 0 to 5"),
+        ('{"a": "all"}', "placement['a'] must"),
+        ("[0, 1]", "must be a file of JSON that names the tasks of each machine"),
+        ("{", "must be a file of JSON that names the tasks of each machine"),
+        ("[" * 100_000, "must be a file of JSON that names the tasks of each machine"),
+    ],
+)
+def test_placements_that_do_not_fit_are_refused_before_anything_is_read(typed: Typed, text: str, what: str) -> None:
+    Path("hosts.json").write_text(text)
+    made = typed("shard", "shop.csv", "--categorical", "--tasks", 6, "--out", "shards", "--placement", "hosts.json")
+    assert made.code == 2
+    assert what in " ".join(made.err.split())
+    assert not Path("shards").exists()
 
 
 @pytest.mark.usefixtures("shop")
@@ -135,8 +184,8 @@ def test_a_copy_is_checked(typed: Typed) -> None:
         (("shard", "--check", "shards", "--tasks", 4), "--tasks must be left out with --check"),
         (("train", "--data", "shards", "-w", 5), "the number of its tasks must divide the 12 tasks that"),
         (
-            ("train", "--data", "shards", "--speeds", "1,3"),
-            'write --scheme "uncoded(speeds=[1, 3], n_tasks=12)", as 1, 2',
+            ("train", "--data", "shards", "--speeds", ",".join(["1"] * 13)),
+            "13 workers: the number of its tasks must be at most the number of training samples (192)",
         ),
         (("train", "--data", "shards", "--categorical"), "it was settled when the data were sharded"),
         (("train", "--data", "shards", "--synthetic", "always"), "--synthetic is for the data sets amazon"),
@@ -156,6 +205,16 @@ def test_bad_input(typed: Typed, arguments: tuple[object, ...], said: str) -> No
 
 
 @pytest.mark.usefixtures("shop")
+@pytest.mark.parametrize(("speeds", "tasks"), [("1,3", 12), ("1,1,1,1,2", 12), ("measured", 12)])
+def test_workers_of_any_speeds_take_the_tasks_that_there_are(typed: Typed, speeds: str, tasks: int) -> None:
+    typed("shard", "shop.csv", "--categorical", "--tasks", 12, "--out", "shards")
+    where = ("--engine", "virtual", "--steps", 3, "--out", "run")
+    done = typed("train", "--data", "shards", "--speeds", speeds, *where)
+    assert done.code == 0, done.sentence
+    assert f"n_tasks={tasks})" in Path("run/config.toml").read_text()
+
+
+@pytest.mark.usefixtures("shop")
 def test_a_run_goes_on_with_a_copy_of_its_shards_and_with_no_others(typed: Typed) -> None:
     typed("shard", "shop.csv", "--categorical", "--tasks", 6, "--out", "shards")
     typed("shard", "shop.csv", "--categorical", "--tasks", 6, "--seed", 1, "--out", "others")
@@ -169,3 +228,17 @@ def test_a_run_goes_on_with_a_copy_of_its_shards_and_with_no_others(typed: Typed
         Experiment.resume("short", {"run": {"steps": 8}, "data": {"source": "others"}})
     found = Experiment.resume("short", {"run": {"steps": 8}, "data": {"source": "moved", "worker_path": "moved"}}).run()
     np.testing.assert_array_equal(found.x, expected.x)
+
+
+@pytest.mark.usefixtures("shop")
+def test_a_placement_that_cannot_be_read_or_kept_is_a_sentence(typed: Typed) -> None:
+    assert typed("shard", "shop.csv", "--categorical", "--tasks", 6, "--out", "shards").code == 0
+    for name, what in (("nobody.json", "nobody.json"), ("http://x/hosts.json", "hosts.json"), ("~nobody/x", "~nobody")):
+        refused = typed("shard", "shards", "--placement", name)
+        assert refused.code == 2
+        assert what in refused.sentence
+    Path("hosts.json").write_text(json.dumps({"node1": [*range(6)]}))
+    Path("shards/placement.json").mkdir()
+    refused = typed("shard", "shards", "--placement", "hosts.json")
+    assert refused.code == 1
+    assert "placement.json cannot be written" in refused.sentence

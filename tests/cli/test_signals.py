@@ -142,6 +142,31 @@ def test_a_second_signal_ends_peers_at_once_and_they_go_on_from_an_earlier_check
 
 
 @pytest.mark.slow
+def test_a_comparison_that_is_ended_names_what_was_not_raced_and_draws_nothing() -> None:
+    """Figures took seconds that a batch system may not leave, and nothing was said of the other schemes."""
+    words = (
+        "compare",
+        "--data",
+        "shop.csv",
+        "--categorical",
+        "--engine",
+        "virtual",
+        "-w",
+        4,
+        "-n",
+        20,
+        "--out",
+        "race",
+    )
+    process = started(*words, "-s", "uncoded", "-s", "exact(load=2)", "-s", "adaptive", before=AT_A_STEP)
+    out, said = send(process, signal.SIGTERM)
+    assert process.returncode == 130, said
+    assert "uncoded ended early: stopped by SIGTERM" in out
+    assert "Stopped before these were raced: exact; adaptive; adaptive, waiting for all." in said
+    assert not list(Path("race").rglob("*.png"))
+
+
+@pytest.mark.slow
 @pytest.mark.processes
 def test_real_peers_end_before_their_next_evaluation() -> None:
     words = peers("--engine", "processes", "--delays", "exponential(mean=0.02)", "--steps", 100_000)
@@ -155,6 +180,31 @@ def test_real_peers_end_before_their_next_evaluation() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.processes
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_to_the_whole_group_ends_the_run_and_nobody_is_said_to_have_died(number: signal.Signals) -> None:
+    before = f"""
+from erasurehead.runs import Recorder
+on_step_end = Recorder.on_step_end
+def struck(recorder, row, x):
+    on_step_end(recorder, row, x)
+    if row.step == 3:  # workers may hear of it before the coordinator does
+        ours = signal.signal({int(number)}, signal.SIG_IGN)
+        os.killpg(0, {int(number)})
+        signal.signal({int(number)}, ours)
+    if row.step == 6:
+        os.kill(os.getpid(), {int(number)})
+Recorder.on_step_end = struck
+"""
+    words = ("train", "--data", "shop.csv", *SMALL, "--engine", "processes", "--delays", "none()", "--steps", 100_000)
+    process = started(*words, "--out", "run", before=before)
+    out, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130, said
+    assert "after 7 of 100,000 steps" in out
+    assert "worker" not in said.partition("starting 6 workers ...")[2]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGHUP])
 @pytest.mark.parametrize(
     ("words", "word"),
@@ -163,7 +213,7 @@ def test_real_peers_end_before_their_next_evaluation() -> None:
         (("compare", "--data", "shop.csv", *SMALL, "-s", "uncoded", "-s", "exact(load=2)", "--no-figures"), ""),
         (("consensus", "--data", "shop.csv", "--categorical", "--peers", 4, "--steps", 3), "full waiting"),
         (("drill", "--workers", 6, "--seconds", 12), "the baseline run"),
-        (("drill", "--workers", 6, "--seconds", 12, "--peers", "local()"), "the baseline run"),
+        (("drill", "peers", "--peers", 6, "--seconds", 12, "--policy", "local()"), "the baseline run"),
         (("plan", "--delays", "exponential(mean=0.5)", "--workers", 6), "trying"),
         (("reproduce", "erasurehead", "--figure", "2a", "--synthetic", "always", "--rows", 300), "making"),
         (("reproduce", "dybw", "--figure", "mnist-lrm-6", "--synthetic", "always", "--rows", 300), "making"),

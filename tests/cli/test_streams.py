@@ -34,13 +34,12 @@ COMMANDS: list[tuple[object, ...]] = [
     ("shard", "shop.csv", "--categorical", "--tasks", 2, "--out", "OUT"),
     ("predict", "run", "shop.csv"),
     ("evaluate", "run", "shop.csv"),
-    ("plan", "--delays", "exponential(1)", "-w", 6, "--no-figures", "--out", "OUT"),
+    ("plan", "--delays", "exponential(1)", "-w", 2, "--no-figures", "--out", "OUT"),
     ("drill", "--workers", 1),
     ("codes", "show", "fractional_repetition(6, load=2)"),
     ("codes", "compare", "uncoded(5)", "--stragglers", 2),
     ("delays", "show", "trace.csv"),
     ("delays", "fit", "trace.csv", "--no-figures"),
-    ("delays", "convert", "trace.csv", "OUT.csv"),
 ]
 
 STREAMS = {

@@ -89,6 +89,8 @@ def test_what_ends_a_run_early_is_said(typed: Typed, shop: Path) -> None:
     assert "converged" not in done.out
     assert "has not converged" not in done.err
     assert RunFolder.open("x").summary["ended"] == "until"
+    missed = typed("train", "--data", shop, *SMALL, "--until", "auc > 1", "--out", "y")
+    assert (missed.code, "auc > 1 was not reached" in missed.err) == (0, True)
     bad = typed("train", "--data", shop, *SMALL, "--until", "gap")
     assert (bad.code, "--until must be a metric" in bad.sentence) == (2, True)
 
@@ -266,6 +268,7 @@ def test_what_users_are_warned_of_is_a_sentence_in_every_command(typed: Typed, s
     assert ".py" not in done.err
 
 
+@pytest.mark.slow
 def test_the_penalty_is_tuned_on_wish(typed: Typed, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((90, 12))

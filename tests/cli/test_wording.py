@@ -67,7 +67,8 @@ PLAN = ("plan", "--delays", "exponential(0.5)", "--workers", 6)
         (("consensus", "--policy", "static(wait_for=99)"), "--policy 'static(wait_for=99)': wait_for must be at most"),
         (("consensus", "--rate", "fast"), "--rate must use known names"),
         (("drill", "--kinds", "corrupt", "--scheme", "uncoded", "--workers", 6), "--kinds must not be corrupt alone"),
-        (("drill", "--peers", "local()", "--scheme", "uncoded"), "--scheme must be left out with --peers, got"),
+        (("drill", "peers", "--policy", "static(wait_for=99)"), "--policy 'static(wait_for=99)': wait_for must be at"),
+        (("drill", "peers", "--peers", 3), "--peers must be at least 4, but it is 3"),
     ],
 )
 def test_the_option_is_named(typed: Typed, command: tuple[object, ...], said: str) -> None:

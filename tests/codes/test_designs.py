@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -128,11 +131,29 @@ def test_a_design_of_your_own() -> None:
         ([[0, 0], [0, 0]], "none twice"),
         ([[0, 3], [0, 3]], "without gaps"),
         ([], "blocks must all have the same number of workers"),
+        (3, r"blocks must be a list of the workers of each task, but it is 3; such as"),
+        ([[0, 1], [1, 2.5]], r"blocks\[1\] must be a list of whole numbers, but it is \[1, 2.5\]"),
     ],
 )
 def test_what_is_no_design(blocks: list[list[int]], message: str) -> None:
     with pytest.raises(InvalidArgument, match=message):
         block_design(blocks)
+
+
+@pytest.mark.parametrize(
+    ("constructor", "number"),
+    [(projective_plane, 3), (affine_plane, 4), (paley, 103), (biquadratic, 37), (twin_primes, 3)],
+)
+def test_a_number_of_any_type_gives_the_same_design(constructor: Callable[[Any], GradientCode], number: int) -> None:
+    expected = constructor(number)
+    for given in (np.int8(number), np.int64(number), float(number), np.array(number)):
+        code = constructor(given)
+        assert code.parameters == expected.parameters
+        assert all(type(value) is int for value in code.parameters.values())
+        assert (code.encoding != expected.encoding).nnz == 0
+    for wrong in (number + 0.5, True, None, [number], -number, 10**30):
+        with pytest.raises(InvalidArgument, match="must be"):
+            constructor(wrong)
 
 
 def test_the_nearest_designs_are_named() -> None:

@@ -158,6 +158,8 @@ def test_a_worker_that_always_straggles_gets_nothing() -> None:
         (lambda: heterogeneous_held([0.1, 1], [[0], [1]]), "task 1 has none"),
         (lambda: heterogeneous_held([0.1], [[0], [1]]), r"holders must name workers 0..0, got 1"),
         (lambda: heterogeneous_held([0.1, 0.2], [[0, 0]]), "holders must name no worker twice"),
+        (lambda: heterogeneous_held([0.1, 0.2], 3), "holders must be a list of the workers that hold each task"),
+        (lambda: heterogeneous_held([0.1, 0.2], ["a"]), r"holders\[0\] must be"),
         (lambda: heterogeneous_balanced([0.1, 1], 1, 2), r"load times 1 workers that ever answer .* use load=2"),
     ],
 )

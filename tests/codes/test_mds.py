@@ -29,6 +29,7 @@ def test_generators_of_the_source(size: tuple[int, int], expected: list[float]) 
     assert code.structure.largest_coefficient == pytest.approx(max(expected))
 
 
+@pytest.mark.slow
 @given(st.integers(1, 40), st.data())
 def test_the_generator_vanishes_at_its_roots_and_not_at_one(n: int, data: st.DataObject) -> None:
     s = data.draw(st.integers(0, n - 1).filter(lambda s: (n - s) % 2 == 1))

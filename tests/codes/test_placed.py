@@ -30,6 +30,7 @@ def placements(draw: st.DrawFn) -> tuple[list[list[int]], int]:
     return held, stragglers
 
 
+@pytest.mark.slow
 @given(placements())
 def test_any_workers_but_so_many_decode_exactly(case: tuple[list[list[int]], int]) -> None:
     held, stragglers = case
@@ -55,6 +56,7 @@ def by_speed(speeds: np.ndarray, n_tasks: int, stragglers: int) -> list[list[int
     return [[task % n_tasks for task in range(end - load, end)] for load, end in zip(loads, ends, strict=True)]
 
 
+@pytest.mark.slow
 def test_loads_by_speed_are_near_the_ideal_and_exact_without_any_two() -> None:
     """Thirty workers of speeds 1 to 4; what an exact step would take at least is 1."""
     for seed in range(5):

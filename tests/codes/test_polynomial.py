@@ -27,6 +27,7 @@ def test_thirty_workers_of_the_source() -> None:
     assert residuals(code, 5, at_most=100).max() < 1e-15
 
 
+@pytest.mark.slow
 @given(st.integers(1, 30), st.integers(1, 30), st.data())
 def test_every_worker_and_every_task_has_its_share(n: int, k: int, data: st.DataObject) -> None:
     load = data.draw(st.integers(1, k).filter(lambda load: n * load % k == 0))

@@ -56,6 +56,7 @@ def test_schemes_and_plans_refuse_them() -> None:
             call()
 
 
+@pytest.mark.slow
 def test_random_codes_say_how_much_memory_they_need() -> None:
     with pytest.raises(DataError, match="pairs of a worker and a task needs about"):
         _soft_designs.soft_design(5_000_000, load=6, density=0.5)

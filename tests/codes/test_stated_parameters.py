@@ -80,6 +80,7 @@ def test_groups_that_would_cut_differently_are_refused():
         _communication_efficient.communication_efficient_groups(11, 4, generator="parity")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("apart", [1e-3, 1e-5, 1e-6, 1e-8, 1e-12, 0.0])
 def test_a_matrix_has_a_tolerance_only_if_its_decoding_is_exact(apart):
     try:

@@ -20,6 +20,7 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import NoneType
 from typing import Any, NamedTuple
 
@@ -317,6 +318,10 @@ class Interleavings:
 
     def next(self, state: State, faults: bool = True) -> Iterator[State]:
         """Yield all that may come next."""
+        return map(_made, self.ways(state, faults))
+
+    def ways(self, state: State, faults: bool = True) -> Iterator[_Way]:
+        """Yield all ways to go on, most of which are not gone yet."""
         for (sender, to), queue in state.messages:
             (message, view), *rest = queue
             left = dict(state.messages)
@@ -329,23 +334,23 @@ class Interleavings:
                 continue
             if view > state.views[to]:
                 continue  # it is read when the change is heard of
-            yield self._tell(taken, to, ("message", sender, message))
+            yield partial(self._tell, taken, to, ("message", sender, message))
             newer = sum(self._messages[other].vector is not None for other, _ in rest)
             if self._messages[message].vector is not None and newer >= 2:
                 yield taken
         for peer in range(self.graph.n_peers):
             if state.told[peer]:
-                yield self._tell(state, peer, ("settle",))
+                yield partial(self._tell, state, peer, ("settle",))
             if state.works[peer] and state.work:
-                yield self._tell(state._replace(work=state.work - 1), peer, ("work",))
+                yield partial(self._tell, state._replace(work=state.work - 1), peer, ("work",))
             if state.peers[peer] >= 0 and state.views[peer] < state.occurred:
                 view = state.views[peer] + 1
                 heard = state._replace(views=_put(state.views, peer, view))
-                yield self._tell(heard, peer, ("change", view))
+                yield partial(self._tell, heard, peer, ("change", view))
         if faults and state.occurred < len(self.faults):
             yield from self._strike(state, self.faults[state.occurred])
 
-    def _strike(self, state: State, fault: Partition | Heal | Crash | Rejoin) -> Iterator[State]:
+    def _strike(self, state: State, fault: Partition | Heal | Crash | Rejoin) -> Iterator[_Way]:
         after = state._replace(occurred=state.occurred + 1)
         if isinstance(fault, Crash):
             yield after._replace(
@@ -357,7 +362,7 @@ class Interleavings:
             others = [peer for peer in range(self.graph.n_peers) if state.peers[peer] >= 0]
             if all(state.views[peer] == state.occurred for peer in others):
                 after = after._replace(views=_put(state.views, fault.peer, after.occurred))
-                yield self._tell(after, fault.peer, ("return", after.occurred))
+                yield partial(self._tell, after, fault.peer, ("return", after.occurred))
         else:
             yield after
 
@@ -391,10 +396,10 @@ class Interleavings:
         state, came = self.first(), dict[State, State | None]()
         for _ in range(steps):
             self.check(state, came)
-            ways = list(self.next(state))
+            ways = list(self.ways(state))
             if not ways:
                 return
-            after = draw.choice(ways)
+            after = _made(draw.choice(ways))
             came[after] = state
             state = after
 
@@ -432,9 +437,9 @@ class Interleavings:
                 seen.append(now)
             if all(len(now.mixed[peer]) > wanted[peer] for peer in range(len(wanted)) if now.peers[peer] >= 0):
                 break
-            ways = list(self.next(now._replace(work=0), faults=False))
-            if ways:
-                now = ways[0]._replace(work=now.work)
+            after = next(self.next(now._replace(work=0), faults=False), None)
+            if after is not None:
+                now = after._replace(work=now.work)
                 continue
             workers = [peer for peer in range(len(wanted)) if now.works[peer]]
             assert workers, self._story(now, came, state)
@@ -477,6 +482,14 @@ class Interleavings:
         if after.occurred > before.occurred:
             words.append(str(self.faults[before.occurred]))
         return "; ".join(words) or "settles"
+
+
+_Way = State | partial[State]
+
+
+def _made(way: _Way) -> State:
+    """Return where a way leads."""
+    return way if isinstance(way, State) else way()
 
 
 def _short(message: Message) -> str:

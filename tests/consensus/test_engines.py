@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -193,8 +194,9 @@ class TestOwn:
         )
         for engine in ("virtual", "processes"):
             out = tmp_path / engine
-            above = {"run": {"engine": engine, "out": str(out)}}
-            done = ConsensusExperiment.from_file(tmp_path / "run.toml", above).run()
+            tables = tomllib.loads((tmp_path / "run.toml").read_text())
+            tables["run"] |= {"engine": engine, "out": str(out)}
+            done = ConsensusExperiment.from_tables(tables).run()
             opened = RunFolder.open(out)
             assert 60 <= len(opened.rows("peers.jsonl", PeerRow)) == done.steps < 64
             assert len(opened.rows("means.jsonl", MeanRow)) == len(done.means)

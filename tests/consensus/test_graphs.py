@@ -114,6 +114,7 @@ def test_the_graph_of_those_who_are_left_is_connected(graph: Graph, data: st.Dat
     assert len(view.added_links) == len(components(view.living, graph.neighbours)) - 1
 
 
+@pytest.mark.slow
 def test_spectral_gaps_agree_however_they_are_computed() -> None:
     graph = parse_graph("random_regular(degree=4)", 1600)
     assert np.isclose(graph.spectral_gap, 1.0 - 2.0 * 3**0.5 / 5.0 - 1 / 5.0, atol=0.05)  # Alon and Boppana

@@ -29,6 +29,7 @@ def test_both_pictures_are_drawn(problem: LogisticRegression, tmp_path: Path, gr
     assert all(path.stat().st_size > 20_000 for path in made)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error")
 def test_peers_that_always_agree_have_a_picture_without_a_warning(problem: LogisticRegression, tmp_path: Path) -> None:
     done = train(problem, "complete()", "full()", peers=2, steps=2, rate=0.3, delays="exponential(mean=1.0)")
@@ -36,6 +37,7 @@ def test_peers_that_always_agree_have_a_picture_without_a_warning(problem: Logis
     assert draw(done, tmp_path, "svg")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("delays", ["none()", "scaled(exponential(mean=1.0), [0, 0, 0, 1])"])
 def test_peers_that_take_no_time_have_a_picture(problem: LogisticRegression, tmp_path: Path, delays: str) -> None:

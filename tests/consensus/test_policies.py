@@ -208,6 +208,7 @@ def dtur(
     return thresholds, rounds, ends
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["many ties", "no ties", "one slow"])
 @pytest.mark.parametrize("mixing", ["metropolis()", "max_degree()"])
 @given(graph=st.sampled_from(sorted(GRAPHS)), seed=st.integers(0, 2**32 - 1))

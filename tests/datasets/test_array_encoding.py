@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from erasurehead.datasets import read, shard
 from erasurehead.datasets._preprocessing.array_encoding import ArrayEncoding
 from erasurehead.datasets._preprocessing.encoding import Encoding
 from erasurehead.datasets._preprocessing.target import fit_target
-from erasurehead.datasets._readers.table import NumberColumn, table_of_rows
+from erasurehead.datasets._readers.table import NumberColumn
+from erasurehead.datasets._readers.values import table_of_rows
 from erasurehead.errors import DataError
 
 TARGET = fit_target(NumberColumn(np.array([0.0, 1.0])), "", None, str)
@@ -25,6 +27,19 @@ def test_matrices_stay_as_they_are_and_get_the_constant() -> None:
     thin: Any = ArrayEncoding(2, TARGET, constant=False).apply(sparse.csc_array(X)).X
     assert isinstance(thin, sparse.csr_array)
     np.testing.assert_array_equal(thin.toarray(), X)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_a_number_too_large_to_square_is_named_where_it_stands(tmp_path: Path, form: Any) -> None:
+    large = X.copy()
+    large[1, 0] = -1e300
+    with pytest.raises(DataError, match=r"the matrix, row 1, column '0': -1e\+300 is too large to square; correct it"):
+        ArrayEncoding(2, TARGET).apply(form(large))
+    path = tmp_path / "x.svm"
+    path.write_text("1 1:2\n\n0 1:3 2:1e300\n" * 3)
+    for make in (lambda: read(path), lambda: shard(path, 2, tmp_path / "shards")):
+        with pytest.raises(DataError, match=r"x\.svm, line [369], column '2': 1e\+300 is too large to square"):
+            make()
 
 
 def test_labels_may_be_the_last_column_or_a_file(tmp_path: Path) -> None:

@@ -69,5 +69,5 @@ def test_labels_that_do_not_fit_are_refused(tmp_path: Path, text: str, said: str
 
 
 def test_labels_that_are_not_there_are_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="There is no file"):
+    with pytest.raises(DataError, match=r"There is no file 'y\.npy' with the labels of .*x\.npy; name one"):
         read_labels("y.npy", tmp_path / "x.npy", 3)

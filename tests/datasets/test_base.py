@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from erasurehead.datasets import read, shard
 from erasurehead.datasets._base import split_rows
 from erasurehead.datasets._encoded import EncodingReport
 from erasurehead.datasets._published.public import published
@@ -36,6 +39,14 @@ def test_fractions_out_of_range_are_refused(fraction: float) -> None:
 def test_too_few_rows_to_split_are_refused() -> None:
     with pytest.raises(DataError, match=r"1 row is too few to set 0\.2 of them aside"):
         split_rows(1, 0.2)
+
+
+def test_a_file_with_too_few_rows_to_split_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "houses.csv"
+    path.write_text("size,price\n1,2\n")
+    for make in (lambda: read(path, test_fraction=0.2), lambda: shard(path, 1, tmp_path / "s", test_fraction=0.2)):
+        with pytest.raises(DataError, match=r"houses\.csv: 1 row is too few to set 0\.2 of them aside"):
+            make()
 
 
 def test_the_published_settings() -> None:

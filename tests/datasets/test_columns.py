@@ -96,8 +96,36 @@ def test_what_cannot_be_dropped_is_said(tmp_path: Path, arguments: dict[str, Any
 
 
 def test_one_column_is_too_few(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="one column only when id, name, size, town are left out"):
+    with pytest.raises(DataError, match="one column only, 'price', when id, name, size, town are left out"):
         datasets.read(write(tmp_path / "a.csv", rows()), drop=["id", "name", "size", "town"])
+
+
+def test_zeros_before_numbers_are_not_lost_without_a_warning(tmp_path: Path) -> None:
+    codes = ["90210", "01234 ", "00123"]
+    lines = [["zip", "share", "y"], *([codes[row % 3], f"0.{row % 5}", row] for row in range(30))]
+    path = write(tmp_path / "a.csv", lines)
+    (said,) = read_warnings = datasets.read(path).warnings
+    assert said.startswith("zip: '01234' and others have lost the zeros before them, as they are read as numbers")
+    assert said.endswith("name the column in one_hot (--one-hot zip), or leave the column out (--drop zip)")
+    assert set(read_warnings) < set(shard(path, 2, tmp_path / "shards").manifest.notes)
+    named = datasets.read(path, one_hot=["zip"])
+    assert (named.warnings, named.encoding.column_names[1]) == ((), "zip=00123")
+
+
+def test_shards_warn_of_row_numbers_as_whole_files_do(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", [[row[0], row[3], row[4]] for row in rows()])
+    (said,) = datasets.read(path).warnings
+    folder = shard(path, 3, tmp_path / "shards", block=300)
+    assert said.startswith("id: every training row has a whole number of its own")
+    assert said in folder.manifest.notes
+    assert not any("whole number" in note for note in shard(path, 3, tmp_path / "b", drop=["id"]).manifest.notes)
+
+
+def test_a_number_too_large_to_square_is_named_where_it_stands(tmp_path: Path) -> None:
+    encoding = datasets.read(write(tmp_path / "a.csv", rows()), drop=["id", "name"], categorical=True).encoding
+    path = write(tmp_path / "b.csv", [["town", "size"], ["Ely", 50], ["Ely", "1e300"]])
+    with pytest.raises(DataError, match=r"b\.csv, line 3, column 'size': 1e\+300 is too large to square; correct it"):
+        encoding.apply(path, labels=False)
 
 
 def test_what_becomes_of_each_column_is_told(tmp_path: Path) -> None:
@@ -119,6 +147,12 @@ def test_what_becomes_of_each_column_is_told(tmp_path: Path) -> None:
     dropped = datasets.read(tmp_path / "a.csv", categorical=True, drop=["id", "name"])
     assert dropped.uses[0] == ColumnUse("id", "left out", 0)
     assert not dropped.warnings
+
+
+def test_a_row_a_day_is_no_numbering(tmp_path: Path) -> None:
+    days = np.datetime64("2024-01-01") + np.arange(50)
+    (tmp_path / "a.csv").write_text("day,y\n" + "".join(f"{day},{n * n % 7 + 0.5}\n" for n, day in enumerate(days)))
+    assert not datasets.read(tmp_path / "a.csv").warnings
 
 
 @given(share=st.floats(0.0, 1.0), n=st.integers(30, 80))

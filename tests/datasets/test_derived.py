@@ -93,6 +93,15 @@ def test_times_have_hours_and_what_is_no_date_is_refused_later(tmp_path: Path) -
         ("20240230T093000", False),
         ("20240229", False),
         ("2024", False),
+        ("29 Feb 2024", True),
+        ("29-feb-2024 9:30", True),
+        ("Sept 3, 2024", True),
+        ("30 February 2024", False),
+        ("3 Ma 2024", False),  # March, or May?
+        ("3 Marble 2024", False),
+        ("12/31/2024 9:30 PM", True),
+        ("12/31/2024 13:30 PM", False),
+        ("7:41 PM", False),
     ],
 )
 def test_what_a_date_is(text: str, whether: bool) -> None:
@@ -106,6 +115,7 @@ def test_what_a_date_is(text: str, whether: bool) -> None:
         (("31.12.2024", "1.2.2024"), "day-first"),
         (("12/31/2024", "02/01/2024"), "month-first"),
         (("12-31-2024 10:00", "02-01-2024"), "month-first"),
+        (("Dec 31 2024", "1 February 2024"), "month-in-words"),
     ],
 )
 def test_one_date_of_a_column_settles_how_all_are_written(tmp_path: Path, dates: tuple[str, ...], order: str) -> None:
@@ -118,8 +128,9 @@ def test_one_date_of_a_column_settles_how_all_are_written(tmp_path: Path, dates:
     assert int(days[59]) == np.datetime64("2024-12-31").astype(int)
     assert any(note.startswith("dates became parts: when (day, month") and order in note for note in data.notes)
     again = Encoding.from_json(data.encoding.to_json())
-    (row,) = np.asarray(again.apply([{"when": "3.4.2024", "x": 0}], labels=False).X.toarray())  # pyright: ignore
-    expected = "2024-04-03" if order == "day-first" else "2024-03-04"
+    third = "3 April 2024" if order == "month-in-words" else "3.4.2024"
+    (row,) = np.asarray(again.apply([{"when": third, "x": 0}], labels=False).X.toarray())  # pyright: ignore
+    expected = "2024-03-04" if order == "month-first" else "2024-04-03"
     assert row[again.column_names.index("when (day)")] == np.datetime64(expected).astype(int)
     other = again.apply([{"when": "2024-04-03", "x": 0}], labels=False)  # as a column of dates of a frame is read
     assert np.asarray(other.X.toarray())[0, 0] == np.datetime64("2024-04-03").astype(int)  # pyright: ignore
@@ -162,6 +173,36 @@ def test_dates_that_may_be_read_in_two_ways_are_refused_until_it_is_said_which(t
     assert month == {"day-first": {*"1234"}, "month-first": {*"12345"}}
     with pytest.raises(InvalidArgument, match="dates must be day-first or month-first, but it is 'dmy'"):
         read(path, dates="dmy")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("clock", ["12:05 AM", "1:05 a.m.", "12:05 pm", "9:05PM"])
+def test_hours_before_and_after_noon_are_told_apart(tmp_path: Path, clock: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("when,y\n" + "".join(f"2024-01-{day:02d} {clock},{day % 3}\n" for day in range(1, 29)))
+    hour = {"12:05 AM": 0, "1:05 a.m.": 1, "12:05 pm": 12, "9:05PM": 21}[clock]
+    data = read(path, standardize=False, test_fraction=None)
+    first = columns_of(data)["when (day)"][0]
+    assert first == pytest.approx(np.datetime64("2024-01-01").astype(int) + (hour + 5 / 60) / 24)
+
+
+@pytest.mark.parametrize("text", ["15/01/2{}", "28-Mar-2{}", "15.1.2{} 9:30", "7:1{}", "7:1{}:05 PM"])
+def test_short_dates_and_times_alone_are_refused_with_advice_or_noted_as_categories(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("when,x,y\n" + "".join(f"{text.format(row % 3)},{row % 5},{row}\n" for row in range(30)))
+    with pytest.raises(DataError, match="is not a number; write dates with years of four digits, and times of day as"):
+        read(path)
+    said = f"column 'when' looks like dates or times, such as '{text.format(0)}', but each of its texts is a category"
+    assert any(note.startswith(said) for note in read(path, categorical=True).notes)
+    assert any(note.startswith(said) for note in shard(path, 2, tmp_path / "s", categorical=True).manifest.notes)
+    assert not any("looks like" in note for note in read(path, one_hot=["when"]).notes)
+
+
+@pytest.mark.parametrize("other", ["31.1.2024", "31 Jan 2024", "1/31/2024"])
+def test_dates_of_which_half_are_written_in_another_way_are_categories(tmp_path: Path, other: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("when,y\n" + f"2024-01-05,1\n{other},2\n" * 10)
+    data = read(path, categorical=True)
+    assert data.encoding.column_names[:2] == tuple(sorted(["when=2024-01-05", f"when={other}"]))
 
 
 def test_equal_days_and_months_are_not_in_doubt(tmp_path: Path) -> None:

@@ -68,3 +68,10 @@ def test_a_text_in_another_encoding_is_an_error_with_its_line(tmp_path: Path, be
     said = rf"latin\.csv, line {before + 1}: not UTF-8 text \(byte 0xfc\)"
     with pytest.raises(DataError, match=said), text_lines(path) as lines:
         list(lines)
+
+
+def test_a_compressed_file_that_is_cut_off_before_its_first_line_is_not_called_so_after_line_0(tmp_path: Path) -> None:
+    path = tmp_path / "text.csv.gz"
+    path.write_bytes(gzip.compress(TEXT.encode())[:40])
+    with pytest.raises(DataError, match=r"text\.csv\.gz: the file is cut off or damaged"), text_lines(path) as lines:
+        list(lines)

@@ -92,6 +92,7 @@ def matrix(data: Any) -> np.ndarray[Any, Any]:
     return data.toarray() if hasattr(data, "toarray") else np.asarray(data)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10_000))
 @settings(max_examples=2, deadline=None)
 def test_a_table_means_the_same_in_every_format(seed: int) -> None:
@@ -214,6 +215,7 @@ def test_all_columns_that_cannot_be_read_are_named_at_once(tmp_path: Path) -> No
             datasets.read(made[name], "y")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("categorical", "one_hot"), [(False, ()), (True, ("x",))])
 def test_a_column_with_nothing_in_it_is_told_to_be_left_out(
     categorical: bool, one_hot: Sequence[str], tmp_path: Path

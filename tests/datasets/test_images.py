@@ -94,6 +94,7 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
         load_images("letters")
 
 
+@pytest.mark.slow
 def test_the_real_mnist(data_folder: Path) -> None:
     data = load_images("mnist", data_folder, rows=100)
     assert data.notes == ("the first 100 of 60,000 training rows",)

@@ -64,6 +64,7 @@ def test_its_rows_are_those_that_reading_the_folder_gives(
         np.testing.assert_array_equal(one[np.lexsort(one.T)], other[np.lexsort(other.T)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [{"drop": ["town"]}, {"one_hot": ["town"]}])
 def test_workers_train_on_it_as_on_the_same_rows_in_memory(events: Path, how: dict[str, Any]) -> None:
     folder = in_place(events, "bought", **how)
@@ -84,6 +85,7 @@ def test_workers_train_on_it_as_on_the_same_rows_in_memory(events: Path, how: di
     assert shard.support is None
 
 
+@pytest.mark.slow
 def test_a_run_says_where_its_rows_are_and_goes_on_to_the_bit(events: Path, tmp_path: Path) -> None:
     tables: dict[str, Any] = {
         "data": {"source": str(events), "target": "bought", "categorical": True},

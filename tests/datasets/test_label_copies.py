@@ -12,7 +12,8 @@ from erasurehead import datasets
 from erasurehead.datasets import shard
 from erasurehead.datasets._preprocessing.label_copies import LabelCopy
 from erasurehead.datasets._readers import csv
-from erasurehead.datasets._readers.table import Column, NumberColumn, column_of
+from erasurehead.datasets._readers.table import Column, NumberColumn
+from erasurehead.datasets._readers.values import column_of
 
 N = 40
 
@@ -50,6 +51,9 @@ def test_another_unit_of_a_quantity_is_a_copy_and_an_identifier_is_none(rows: in
     assert "in other words or units" in said(NumberColumn(price * 1e-3 + 5.0), NumberColumn(price), rows)
     for other in (rng.permutation(N) * 1.0, np.ones(N), price + rng.normal(0.0, 1e-3, N), price**2):
         assert not said(NumberColumn(other), NumberColumn(price), rows)
+    far = price + 1e12  # seconds, or what else is far from 0
+    assert "in other words or units" in said(NumberColumn(price), NumberColumn(far), rows)
+    assert not said(NumberColumn(rng.normal(0.0, 1.0, N)), NumberColumn(far), rows)
     assert not said(
         NumberColumn(np.arange(N) * 1.0), column_of([f"name {row}" for row in range(N)], "it", "here"), rows
     )

@@ -239,7 +239,10 @@ def test_a_matrix_of_one_column_has_no_labels_in_it(tmp_path: Path) -> None:
         read(tmp_path / "x.npy")
 
 
-@pytest.mark.parametrize("field", ["1,234", "1,234,567.5", "1.234,5", "1 234", "1'234", "$12", "-€1,50", "7 %"])
+@pytest.mark.parametrize(
+    "field",
+    ["1,234", "1,234,567.5", "1.234,5", "1 234", "1'234", "$12", "-€1,50", "7 %", "€ -5", "(50)", "5,5-", "\u221250"],
+)
 @pytest.mark.parametrize("first", [True, False])  # the first value tells what a column holds
 def test_numbers_as_people_write_them_are_no_categories(tmp_path: Path, field: str, first: bool) -> None:
     rows = [f'"{field}",1', *["2,1"] * 9]

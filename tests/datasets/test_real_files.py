@@ -34,6 +34,7 @@ def _same_columns_somewhere(found: Any, expected: Any) -> None:
     np.testing.assert_array_equal(np.diff(found.indptr), np.diff(expected.indptr))
 
 
+@pytest.mark.slow
 def test_amazon_has_the_shape_of_the_paper(amazon: Any) -> None:
     assert amazon.X_train.shape == (26_215, 241_915)
     assert amazon.X_test.shape == (6554, 241_915)
@@ -46,6 +47,7 @@ def test_amazon_has_the_shape_of_the_paper(amazon: Any) -> None:
     assert amazon.task == "logistic"
 
 
+@pytest.mark.slow
 def test_amazon_is_what_scikit_learn_makes_of_it(amazon: Any, data_folder: Path) -> None:
     raw = np.loadtxt(data_folder / "amazon" / "train.csv", delimiter=",", skiprows=1, dtype=np.int64)
     columns = [raw[:, 1 + i] for i in range(9)]
@@ -76,6 +78,7 @@ def test_the_saved_encoding_of_amazon_reads_the_raw_file(amazon: Any, data_folde
     np.testing.assert_array_equal(encoded.y[train], amazon.y_train)
 
 
+@pytest.mark.slow
 def test_kc_housing_has_the_shape_of_the_paper(data_folder: Path) -> None:
     data = _load("kc_housing", data_folder, "kc_house_data.csv")
     assert data.X_train.shape == (17_290, 27_654)
@@ -92,6 +95,7 @@ def test_kc_housing_has_the_shape_of_the_paper(data_folder: Path) -> None:
     assert (encoded.X.nnz, encoded.report.unseen) == (21_613 * 19, {})
 
 
+@pytest.mark.slow
 def test_part_of_covertype_has_its_shape_and_is_said_to_be_a_part(data_folder: Path) -> None:
     data = _load("covertype", data_folder, "covtype.20k.data.gz")
     if data.X_train.shape[0] > 10_000:

@@ -45,5 +45,5 @@ def test_a_manifest_of_shards_names_files_of_its_folder(tmp_path: Path, which: s
     assert ShardFolder.open(tmp_path).manifest.n_tasks == 1
     manifest[which] = [entry] if which == "tasks" else entry
     (tmp_path / "manifest.json").write_bytes(sealed("erasurehead-shards", 2, "shards", manifest))
-    with pytest.raises(DataError, match=r"is not the name of a file in the folder|surrogates not allowed"):
+    with pytest.raises(DataError, match=r"must be the name of a file in the folder|surrogates not allowed"):
         ShardFolder.open(tmp_path)

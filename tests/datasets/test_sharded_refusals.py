@@ -185,7 +185,10 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     [
         ({"form": "odd"}, "is not a manifest of shards"),
         ({"tasks": []}, "is not a manifest of shards"),
-        ({"tasks": [{"name": "../x", "bytes": 1, "sha256": "", "rows": 1}]}, "is not the name of a file in the folder"),
+        (
+            {"tasks": [{"name": "../x", "bytes": 1, "sha256": "", "rows": 1}]},
+            "must be the name of a file",
+        ),
         ({"origin": {}}, "is not a manifest of shards"),
     ],
 )

@@ -39,6 +39,7 @@ def _auc(scores: np.ndarray, labels: np.ndarray) -> float:
     return float(roc_auc_score(labels, scores))
 
 
+@pytest.mark.slow
 def test_amazon_has_the_shape_of_the_paper(amazon: Any) -> None:
     assert (amazon.n_train, amazon.n_test) == (26_215, 6554)
     assert amazon.n_columns == pytest.approx(241_915, rel=0.02)
@@ -59,11 +60,13 @@ def test_amazon_has_it_for_other_seeds(seed: int) -> None:
     assert data.n_columns == pytest.approx(241_915, rel=0.02)
 
 
+@pytest.mark.slow
 def test_the_columns_of_amazon_have_as_many_values_as_the_public_ones(amazon: Any) -> None:
     sizes = [vocabulary.size for vocabulary in amazon.encoding.vocabularies.values()]
     assert sizes == [7518, 4243, 128, 177, 449, 343, 2358, 67, 343]
 
 
+@pytest.mark.slow
 def test_shards_of_amazon_touch_as_many_columns_as_those_of_the_public_file(amazon: Any) -> None:
     """The shares of the columns that c/30 of the rows touch: measured on the public file."""
     for tasks, share in {1: 0.09, 2: 0.15, 3: 0.21, 5: 0.30, 10: 0.46}.items():

@@ -6,15 +6,9 @@ from datetime import date
 import numpy as np
 import pytest
 
-from erasurehead.datasets._readers.table import (
-    MISSING,
-    NumberColumn,
-    TextCoder,
-    TextColumn,
-    column_of,
-    plain,
-    table_of_rows,
-)
+from erasurehead.datasets._readers.fields import MISSING, plain
+from erasurehead.datasets._readers.table import NumberColumn, TextColumn
+from erasurehead.datasets._readers.values import TextCoder, column_of, table_of_rows
 from erasurehead.errors import DataError
 
 

@@ -15,7 +15,8 @@ from erasurehead.datasets._preprocessing.encoding import Encoding
 from erasurehead.datasets._preprocessing.table_encoding import TableEncoding
 from erasurehead.datasets._preprocessing.target import Target, fit_target
 from erasurehead.datasets._readers.layouts import TableLayout
-from erasurehead.datasets._readers.table import Table, table_of_rows
+from erasurehead.datasets._readers.table import Table
+from erasurehead.datasets._readers.values import table_of_rows
 from erasurehead.errors import DataError
 
 from .fitting import fit_table
@@ -118,7 +119,7 @@ def test_it_survives_json_to_the_bit() -> None:
         ("no json", "This is not an encoding that erasurehead wrote"),
         ("[1]", "This is not an encoding that erasurehead wrote"),
         ('{"format":"erasurehead-encoding","version":9,"kind":"table"}', "of version 2, but it is .* of version 9"),
-        ('{"format":"erasurehead-encoding","version":1,"kind":"table"}', "damaged: vocabularies is missing"),
+        ('{"format":"erasurehead-encoding","version":1,"kind":"table"}', "damaged: columns is missing"),
         ('{"format":"erasurehead-encoding","version":1,"kind":"cake"}', "This is not an encoding"),
     ],
 )

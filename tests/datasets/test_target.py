@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,10 @@ import pytest
 
 from erasurehead.datasets import read, shard
 from erasurehead.datasets._encoded import Labels, Task
+from erasurehead.datasets._preprocessing.array_encoding import ArrayEncoding
 from erasurehead.datasets._preprocessing.encoding import Encoding
-from erasurehead.datasets._preprocessing.facts import Facts
-from erasurehead.datasets._preprocessing.target import Target, fit_target, target_from_json
-from erasurehead.datasets._readers.table import column_of
+from erasurehead.datasets._preprocessing.target import Target, fit_target
+from erasurehead.datasets._readers.values import column_of
 from erasurehead.errors import DataError, InvalidArgument
 
 
@@ -106,10 +105,11 @@ def test_the_unit_divides_a_least_squares_target() -> None:
 @pytest.mark.parametrize("values", [[0, 1], ["no", "yes"], [1, 2, 3], [0.25, 0.5, 0.75]])
 def test_targets_survive_json(values: list[object]) -> None:
     target, labels = _fit(values)
-    again = target_from_json(Facts(json.loads(json.dumps(target.to_json())), "target"))
+    encoding = ArrayEncoding(1, target)
+    again = Encoding.from_json(encoding.to_json()).target
     assert again.meaning() == target.meaning()
     assert again.apply(column_of(values, "y", "here"), _place)[0].tolist() == labels.tolist()
-    assert again.to_json() == target.to_json()
+    assert ArrayEncoding(1, again).to_json() == encoding.to_json()
 
 
 @pytest.mark.parametrize("kind", ["csv", "frame", "parquet", "shards"])

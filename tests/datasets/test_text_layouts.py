@@ -291,6 +291,7 @@ def test_a_few_texts_among_numbers_are_named_before_they_make_categories(
         model.apply(path)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(order=st.permutations(["A4", "500", "0500", "A6", "500", "7", "A4", "B"] * 3))
 def test_what_a_mixed_column_becomes_does_not_depend_on_the_order(
@@ -350,6 +351,7 @@ FIELDS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(
     rows=st.lists(st.lists(FIELDS, min_size=1, max_size=4), max_size=7),
@@ -493,3 +495,20 @@ def test_a_message_names_what_would_help_with_that_column(tmp_path: Path) -> Non
         datasets.read(quoted, delimiter=",")
     with pytest.raises(DataError, match="has one column only, 'a,b,y'; there must be a target"):
         datasets.read(write(tmp_path, text(), "cut.csv"), delimiter="tab")
+
+
+def test_one_column_with_decimal_commas_is_no_index_and_whole_numbers(tmp_path: Path) -> None:
+    lines = [f"{n % 7},{n % 10};{n},5" for n in range(20)]
+    data = datasets.read(write(tmp_path, "x;y\n" + "\n".join(lines) + "\n"), test_fraction=None, standardize=False)
+    alone = data.encoding.apply(write(tmp_path, "x\n1,5\n2,5\n", "alone.csv"), labels=False).X
+    assert np.asarray(alone)[:, 0].tolist() == [1.5, 2.5]
+    indexed = data.encoding.apply(write(tmp_path, '"","x"\n1,5\n2,6\n', "indexed.csv"), labels=False).X
+    assert np.asarray(indexed)[:, 0].tolist() == [5.0, 6.0]
+
+
+def test_names_with_commas_are_shown_as_options_take_them(tmp_path: Path) -> None:
+    rows = "".join(f"{n},{n * n % 11 + 0.5},{n % 2}\n" for n in range(40))
+    path = write(tmp_path, '"no, name","size, m2",sold\n' + rows)
+    assert datasets.read(path).warnings[0].endswith("""(--drop '"no, name"')""")
+    with pytest.raises(InvalidArgument, match='got \'size\'; they are "no, name", "size, m2", sold'):
+        datasets.read(path, drop=["size"])

@@ -155,6 +155,7 @@ def test_kronecker_products():
     assert worst_case(squared, 3).residual == pytest.approx(spectral_bound(squared, 3))
 
 
+@pytest.mark.slow
 def test_large_codes_are_searched_without_anything_dense():
     code = codes.build("regular", n_workers=3000, load=3)
     found = worst_case(code, 300, effort=8)

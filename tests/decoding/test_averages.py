@@ -64,6 +64,7 @@ def test_the_same_seed_gives_the_same_means():
     assert first.mean.tolist() == second.mean.tolist()
 
 
+@pytest.mark.slow
 def test_large_codes_are_sampled_by_full_decodings():
     code = codes.build("regular", n_workers=400, load=3)
     found = mean_residual(code, [40, 133], samples=6)

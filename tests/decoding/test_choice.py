@@ -177,3 +177,10 @@ def test_messages_that_a_code_has_not_are_refused(family):
     for message in (-1, code.n_messages):
         with pytest.raises(InvalidArgument, match=f"messages must be among 0..{code.n_messages - 1}, but it is"):
             make_decoder(code).decode([message])
+
+
+@pytest.mark.parametrize("messages", [np.ones(12, dtype=bool), np.arange(3.0), [0, 1.5], ["a"], None, 3])
+def test_a_mask_of_messages_and_what_is_no_list_of_them_is_refused(messages):
+    decoder = make_decoder(codes.fractional_repetition(12, load=3))
+    with pytest.raises(InvalidArgument, match="messages must be the numbers of messages"):
+        decoder.decode(messages)

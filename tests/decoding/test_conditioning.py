@@ -17,17 +17,18 @@ from .helpers import check_dtype
 
 
 @pytest.mark.parametrize(
-    "code",
+    "build",
     [
-        codes.fractional_repetition(30, load=3),
-        codes.cyclic_repetition(30, stragglers=5),
-        codes.build("cyclic_mds", n_workers=30, stragglers=5),
-        codes.build("communication_efficient_groups", n_workers=32, load=8, n_pieces=4),
-        codes.build("communication_efficient_cyclic", n_workers=20, n_pieces=3, load=6),
-        codes.build("graph_code", n_workers=30, replication=3),
+        lambda: codes.fractional_repetition(30, load=3),
+        lambda: codes.cyclic_repetition(30, stragglers=5),
+        lambda: codes.build("cyclic_mds", n_workers=30, stragglers=5),
+        lambda: codes.build("communication_efficient_groups", n_workers=32, load=8, n_pieces=4),
+        lambda: codes.build("communication_efficient_cyclic", n_workers=20, n_pieces=3, load=6),
+        lambda: codes.build("graph_code", n_workers=30, replication=3),
     ],
 )
-def test_the_predicted_error_is_that_of_rounded_messages(code):
+def test_the_predicted_error_is_that_of_rounded_messages(build):
+    code = build()
     stragglers = code.tolerance or 0
     found = conditioning(code, stragglers, samples=40)
     rng = np.random.default_rng(0)
@@ -70,17 +71,18 @@ def test_messages_that_a_code_cannot_bear_are_refused_with_a_way_out():
 
 
 @pytest.mark.parametrize(
-    "code",
+    "build",
     [
-        codes.fractional_repetition(30, load=3),
-        codes.build("cyclic_mds", n_workers=30, stragglers=5),
-        codes.build("reed_solomon", n_workers=30, load=6),
-        codes.build("communication_efficient_groups", n_workers=32, load=8, n_pieces=4),
-        codes.build("projective_plane", order=5),
-        codes.build("regular", n_workers=30, load=3),
+        lambda: codes.fractional_repetition(30, load=3),
+        lambda: codes.build("cyclic_mds", n_workers=30, stragglers=5),
+        lambda: codes.build("reed_solomon", n_workers=30, load=6),
+        lambda: codes.build("communication_efficient_groups", n_workers=32, load=8, n_pieces=4),
+        lambda: codes.build("projective_plane", order=5),
+        lambda: codes.build("regular", n_workers=30, load=3),
     ],
 )
-def test_messages_that_a_code_can_bear_pass(code):
+def test_messages_that_a_code_can_bear_pass(build):
+    code = build()
     check_dtype(code, np.float32)
 
 
@@ -124,6 +126,7 @@ def test_bad_input():
         conditioning(code, samples=0)
 
 
+@pytest.mark.slow
 def test_groups_of_many_pieces_are_searched_and_another_code_is_named():
     code = codes.build("communication_efficient_groups", n_workers=64, load=32, n_pieces=16)
     assert conditioning(code).amplification > 1e4

@@ -170,6 +170,7 @@ def error_without(code: GradientCode, stragglers: IntArray) -> float:
     return float(np.linalg.norm(found - full) / np.linalg.norm(full))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", STATED)
 @pytest.mark.parametrize("n", [25, 60, pytest.param(120, marks=pytest.mark.slow)])
 def test_the_stated_tolerance_holds_in_float64(family, n):
@@ -209,6 +210,7 @@ def test_what_float64_does_not_bear_is_refused_and_another_construction_bears_it
         assert error_without(chosen, stragglers) <= 1e-9 * max(1.0, float(np.asarray(chosen.structure.amplification)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [30, 100, 101, 300])
 def test_reed_solomon_hardly_amplifies(n):
     for load in (2, n // 10, n // 5):
@@ -279,17 +281,17 @@ def trained(code: GradientCode, dead: range = range(0), steps: int = 2) -> tuple
 
 
 @pytest.mark.parametrize(
-    ("code", "dead"),
-    [
-        (codes.build("draco_cyclic", n_workers=100, corrupted=4), range(0)),
-        (codes.build("draco_cyclic", n_workers=100, corrupted=4), range(8)),
-        (codes.build("cyclic_mds", n_workers=100, stragglers=9), range(9)),
-        (codes.build("exact_cyclic", n_workers=100, stragglers=11), range(11)),
-        pytest.param(codes.cyclic_repetition(1100, 1), range(1), marks=pytest.mark.slow),
+    ("build", "dead"),
+    [  # made where they are needed: each process that tests are dealt out to would make them all
+        (lambda: codes.build("draco_cyclic", n_workers=100, corrupted=4), range(0)),
+        (lambda: codes.build("draco_cyclic", n_workers=100, corrupted=4), range(8)),
+        (lambda: codes.build("cyclic_mds", n_workers=100, stragglers=9), range(9)),
+        (lambda: codes.build("exact_cyclic", n_workers=100, stragglers=11), range(11)),
+        pytest.param(lambda: codes.cyclic_repetition(1100, 1), range(1), marks=pytest.mark.slow),
     ],
-    ids=repr,
 )
-def test_training_with_an_exact_code_is_gradient_descent(code, dead):
+def test_training_with_an_exact_code_is_gradient_descent(build, dead):
+    code = build()
     apart, residual = trained(code, dead)
     assert apart <= 1e-9 * max(1.0, float(np.asarray(code.structure.amplification)))
     assert residual <= 1e-12 * code.n_tasks

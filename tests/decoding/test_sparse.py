@@ -48,6 +48,7 @@ def test_decodings_agree_with_dense_least_squares(n, load, seed, data):
     assert np.sum((decoding.alpha - reference.alpha) ** 2) <= 2e-6 * n
 
 
+@pytest.mark.slow
 @given(st.integers(5, 40), st.integers(1, 4), st.integers(0, 1000))
 def test_the_bound_is_sound_tight_and_never_rises(n, load, seed):
     code = random_sparse(n, load, seed)
@@ -77,6 +78,7 @@ def test_a_code_of_600_workers_against_the_dense_reference(load):
         assert best - 1e-9 <= bounds[count - 1] <= 1.04 * best
 
 
+@pytest.mark.slow
 def test_sessions_and_sequences_agree():
     code = random_sparse(400, 3, seed=5)
     order = np.random.default_rng(1).permutation(400)[:300]

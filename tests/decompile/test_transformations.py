@@ -120,6 +120,7 @@ def round_trip(chain: tuple[str, ...], name: str) -> None:
         assert report.passed, f"{report}\n{source.text}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("chain", "name"),
     [

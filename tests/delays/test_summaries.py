@@ -41,6 +41,12 @@ def test_a_model_is_drawn_from() -> None:
     assert not said.slow
 
 
+def test_a_model_along_the_clock_is_drawn_from_over_a_time_in_which_it_changes() -> None:
+    said = summarize_model(_clock.Stalls(every=20.0, lasting=3.0) + _fixed.NoDelay(), 30, 2000)
+    assert said.quantiles[0.95] == pytest.approx(3.0 * math.log(3.0 / 23.0 / 0.05), rel=0.1)
+    assert not said.slow
+
+
 def test_workers_that_never_answer_have_no_longest_delay() -> None:
     said = summarize_model(delays.Exponential(0.5, seed=1) + _fixed.Late((2,)), 5, 200)
     assert math.isinf(said.quantiles[1.0])

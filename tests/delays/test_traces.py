@@ -33,6 +33,7 @@ def test_what_is_written_is_read_back_to_the_bit(tmp_path: Path, name: str) -> N
     assert again.names == trace.names
 
 
+@pytest.mark.slow
 def test_the_aws_traces_are_read_by_mapping_their_columns(data_folder: Path) -> None:
     path = data_folder / "traces" / "aws_lambda" / "sam-gc-cnn_profile_est_desktop_long.csv.gz"
     trace = read_trace(path, THEIRS, where={"region": "Canada", "load": 0.5})
@@ -98,8 +99,17 @@ class TestRemarks:
         ("worker,step,seconds\n0,0,1_5\n", {}, r"line 2: seconds must be a number, but it is '1_5'"),
         ("worker,step,seconds\n0,0\n", {}, r"line 2: 2 fields instead of 3"),
         ("worker,step,seconds\n0,0,0,5\n", {}, r"line 2: 4 fields instead of 3; .* commas where points should be"),
-        ("worker;step;seconds\n0;0;0,5\n", {}, r"line 2: seconds must be a number, but it is '0,5'"),
-        ("worker,step,seconds,seconds\n0,0,1,2\n", {}, r"two columns called 'seconds'"),
+        (
+            "worker;step;seconds\n0;0;0,5\n",
+            {},
+            r"line 2: seconds must be a number, but it is '0,5'; decimals need a point",
+        ),
+        (
+            "worker,step,seconds\n0,2026-11-27T15:00:00Z,1\n",
+            {},
+            r"line 2: step must be a number, but it is '2026-11-27T15:00:00Z'; number the rounds 0, 1, 2 and so on",
+        ),
+        ("worker,step,seconds,seconds\n0,0,1,2\n", {}, r"two columns with the name 'seconds'; rename one of them"),
         ("worker,round,latency\n0,0,1\n", {}, r"no column 'step', 'seconds'; it has worker, round, latency"),
         ("worker,step,seconds\n0,0,1\n", {"columns": {"load": "tasks"}}, "no column 'tasks'"),
         ("worker,step,seconds\n0,0,1\n", {"where": {"region": "x"}}, "no column 'region'"),
@@ -257,6 +267,7 @@ def test_a_delay_that_cannot_be_added_up_is_refused_with_its_line(tmp_path: Path
             delays.parse(model)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(shortest=st.floats(-320, 15), seed=st.integers(0, 9))
 def test_delays_of_any_magnitude_are_shown_fitted_and_drawn_without_warnings(shortest: float, seed: int) -> None:

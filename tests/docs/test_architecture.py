@@ -62,6 +62,26 @@ def test_imports_run_one_way(path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_what_is_named_as_text_shows_something_and_nothing_else_is_named_so() -> None:
+    """`shown("reports._html", "table")`, and no other import whose module is put together of text."""
+    import importlib
+
+    named: set[tuple[str, str]] = set()
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            text = ast.unparse(node)
+            if ast.unparse(node.func) == "shown" and "_internal.shown" in imports(path):
+                named.add(ast.literal_eval(f"({', '.join(map(ast.unparse, node.args))})"))
+            elif text.startswith(("import_module(f'erasurehead", "importlib.import_module(f'erasurehead")):
+                assert module_of(path) in {"_internal.shown", "cli._app"}, f"{module_of(path)}: {text}"
+    assert {module.partition(".")[0] for module, _ in named} == {"reports", "codes", "planning", "consensus", "delays"}
+    for module, name in named:
+        assert callable(getattr(importlib.import_module(f"erasurehead.{module}"), name))
+
+
+@pytest.mark.slow
 def test_no_two_files_import_each_other_in_a_circle() -> None:
     known = {module_of(path) for path in SOURCE.rglob("*.py")}
     graph: dict[str, set[str]] = {}

@@ -1,24 +1,18 @@
-"""The documentation builds without a warning, and the API reference has every public name."""
+"""The site builds without a warning, leads to every page once, and its API reference has every public name."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import re
-import subprocess
-import sys
-from pathlib import Path
+from collections import Counter
 
 import pytest
 
+from .conftest import Site
 from .pages import DOCS, blocks
 
-pytest.importorskip("sphinx")
-pytest.importorskip("furo")
-pytest.importorskip("myst_parser")
-
-
-pytestmark = pytest.mark.xdist_group("documentation")  # built once
+pytestmark = [pytest.mark.slow, pytest.mark.processes, pytest.mark.xdist_group("documentation")]  # built once
 
 PACKAGES = sorted(
     match
@@ -27,61 +21,78 @@ PACKAGES = sorted(
     for match in re.findall(r"public-names:: (\S+)", block.text)
 )
 
-
-SPHINX = "import gc, sys; gc.disable(); from sphinx.cmd.build import main; sys.exit(main(sys.argv[1:]))"
-"""Sphinx without a look for garbage, which takes a sixth of its time: there is none worth it in so short a life."""
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("docs")
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            SPHINX,
-            "-W",
-            "--keep-going",
-            "-q",
-            "-t",
-            "without_source",
-            "-D",
-            "toc_object_entries=0",
-            "-D",
-            "smartquotes=0",
-            "-b",
-            "html",
-            "-d",
-            str(out / "trees"),
-            str(DOCS),
-            str(out / "html"),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return out / "html"
+MOST = 10
+"""Pages in one list of the sidebar, but for the API's rooms and the pictures: more is sorted into sections."""
 
 
-@pytest.mark.slow
-def test_the_documentation_builds_without_a_warning(built: Path) -> None:
-    assert (built / "index.html").is_file()
-    assert (built / "architecture.html").is_file()
+def test_the_site_builds_without_a_warning(site: Site) -> None:
+    assert site.complaints == ""
+    assert (site.folder / "index.html").is_file()
 
 
-@pytest.mark.slow
-def test_every_public_name_is_in_the_reference(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_page_is_in_one_list_of_the_sidebar(site: Site) -> None:
+    listed = Counter(page for pages in site.environment.toctree_includes.values() for page in pages)
+    assert {page for page, count in listed.items() if count > 1} == set()
+    assert set(listed) == site.environment.found_docs - {"index"}
+
+
+def test_no_list_of_the_sidebar_is_long(site: Site) -> None:
+    lists = {
+        page: [toctree["entries"] for toctree in document.findall(condition=_is_toctree)]
+        for page in site.environment.found_docs - {"api/index", "pictures/index"}
+        for document in [site.environment.get_doctree(page)]
+    }
+    assert any(lists.values())
+    assert {page for page, several in lists.items() for entries in several if len(entries) > MOST} == set()
+
+
+def _is_toctree(node: object) -> bool:
+    return type(node).__name__ == "toctree"
+
+
+def test_every_public_name_is_in_the_reference(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(DOCS / "extensions"))
     exported = importlib.import_module("public_names").public_names
+    pages = "".join(page.read_text() for page in (site.folder / "api").glob("*.html"))
     for module in PACKAGES:
         value = importlib.import_module(module)
         names = exported(value)
         assert names, module
-        pages = "".join(page.read_text() for page in (built / "api").glob("*.html"))
         for name in names:
             home = getattr(getattr(value, name), "__name__", name)  # `first` is documented as the class `First`
             assert f'<span class="pre">{name}</span>' in pages or f'<span class="pre">{home}</span>' in pages, name
+
+
+def test_every_script_of_the_gallery_has_drawn_its_pictures(site: Site) -> None:
+    scripts = sorted(path.stem for path in (DOCS / "gallery").glob("plot_*.py"))
+    assert scripts
+    for script in scripts:
+        page = (site.folder / "pictures" / f"{script}.html").read_text(encoding="utf-8")
+        assert re.search(rf'<img alt="\w[^"]+"[^>]* src="\.\./_images/sphx_glr_{script}_001\.png"', page), script
+
+
+def test_the_first_mention_of_a_word_leads_to_the_glossary(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (site.folder / "schemes.html").read_text(encoding="utf-8")
+    assert page.count('href="words.html#term-wait-rule"') == 1
+    assert 'href="words.html#term-task"' not in page  # which is an everyday word
+    words = (site.folder / "words.html").read_text(encoding="utf-8")
+    assert 'href="api/delays.html#erasurehead.delays.Delays"' in words
+    assert 'class="mention"' not in words
+    monkeypatch.syspath_prepend(str(DOCS / "extensions"))
+    assert set(site.environment.domaindata["std"]["terms"]) > importlib.import_module("first_mentions").EVERYDAY
+
+
+def test_every_command_and_option_is_in_the_reference(site: Site) -> None:
+    from ..typed import command_line
+
+    page = (site.folder / "command-line.html").read_text(encoding="utf-8")
+    for words, command in command_line().commands.items():
+        name = words.replace(" ", "-")
+        assert f'<section id="{name}">' in page
+        for option in command.params:
+            longest = max(option.opts, key=len)
+            if option.param_type_name == "option" and longest not in ("--help", "--help-all"):
+                assert f'id="cmdoption-erasurehead-{name}-{longest.lstrip("-")}"' in page, (name, longest)
 
 
 def test_every_package_has_a_page() -> None:

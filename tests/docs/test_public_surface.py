@@ -55,6 +55,7 @@ def imported(path: Path) -> Iterator[tuple[str, str]]:
             yield from ((str(node.module), name) for name in names)
 
 
+@pytest.mark.slow
 def test_the_inside_of_a_room_is_tested_in_its_own_folder() -> None:
     found: dict[str, set[str]] = {}
     for path in sorted(TESTS.rglob("*.py")):

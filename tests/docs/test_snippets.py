@@ -9,7 +9,10 @@ import pytest
 
 from .pages import blocks, name, pages
 
-WITH_PYTHON = [page for page in pages() if blocks(page, "python")]
+FOLLOWED = {"tutorials", "moving"}
+"""Folders whose pages are followed from top to bottom, files, commands and all: `test_tutorials.py`."""
+
+WITH_PYTHON = [page for page in pages() if blocks(page, "python") and page.parent.name not in FOLLOWED]
 
 
 _CLUSTER = (pytest.mark.slow, pytest.mark.processes, pytest.mark.xdist_group("clusters"))
@@ -22,6 +25,7 @@ _NEEDS = {
     "decompile.md": ("jax",),
     "late_ranks.md": ("torch",),
     "networks.md": ("torch",),
+    "networks-jax.md": ("jax", "optax"),
 }
 
 TORCHRUN = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}

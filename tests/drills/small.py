@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,20 @@ def small_table(folder: Path) -> str:
     rows = [",".join(f"{value:.6g}" for value in [*row, label]) for row, label in zip(features, labels, strict=True)]
     path.write_text("\n".join(["a,b,c,d,e,f,label", *rows]) + "\n")
     return str(path)
+
+
+def tables(workers: int = 30, engine: str = "virtual", *, scheme: str = "", **keys: str) -> dict[str, Any]:
+    """Return tables of a run file of a drill.
+
+    Arguments:
+        workers, engine, scheme: what they are; the usual scheme by default.
+        keys: others: `source`, `delays`, `records`, `on_suspicion`.
+    """
+    sections = {"source": "data", "delays": "delays", "on_suspicion": "faults", "records": "run"}
+    out: dict[str, Any] = {"run": {"workers": workers, "engine": engine}, **({"scheme": scheme} if scheme else {})}
+    for key, value in keys.items():
+        out.setdefault(sections[key], {})["model" if key == "delays" else key] = value
+    return out
 
 
 _COORDINATOR = """

@@ -7,17 +7,18 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from erasurehead.drills import Fault, FaultSchedule, _drill as drilling
-from erasurehead.drills._drill import Drill, DrillSettings
+from erasurehead.drills._drill import Drill, drilled
 from erasurehead.drills._schedule import read_schedule
 from erasurehead.drills._verdicts import Findings
 from erasurehead.errors import InvalidArgument
 from erasurehead.runs import RunFolder
 
-from .small import forked, small_table
+from .small import forked, small_table, tables
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
 
@@ -50,7 +51,7 @@ def check(found: Findings, coordinators: int) -> None:
 @pytest.mark.processes
 def test_on_the_virtual_clock_a_killed_coordinator_costs_not_one_bit(tmp_path: Path) -> None:
     said: list[str] = []
-    drill = Drill(DrillSettings(workers=6, seconds=48.0), all_kinds(4.0), tmp_path / "drill")
+    drill = Drill(tables(6), 48.0, schedule=all_kinds(4.0), out=tmp_path / "drill")
     found = drill.run(said.append)
     check(found, coordinators=3)
     assert found.same_bits
@@ -69,7 +70,7 @@ def test_a_fault_outlasts_the_coordinator_on_the_virtual_clock(tmp_path: Path, m
     monkeypatch.setattr(drilling, "run_command", forked)
     # Worker 3 is suspected at 17.1 s: by the second coordinator, which goes on from a checkpoint of just before.
     schedule = FaultSchedule((Fault("stop", 12.0, 3, 12.0), Fault("coordinator", 17.2)))
-    drill = Drill(DrillSettings(workers=6, seconds=30.0), schedule, tmp_path / "drill")
+    drill = Drill(tables(6), 30.0, schedule=schedule, out=tmp_path / "drill")
     every_step = drill.config.checkpoints.model_copy(update={"every_steps": 1})
     drill.config = drill.config.model_copy(update={"checkpoints": every_step})
     check(drill.run(), coordinators=2)
@@ -80,7 +81,7 @@ def test_a_fault_outlasts_the_coordinator_on_the_virtual_clock(tmp_path: Path, m
 def test_records_may_be_given_up_where_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drilling, "run_command", forked)
     schedule = FaultSchedule((Fault("disk_full", 5.0, lasting=2.0),))
-    found = Drill(DrillSettings(workers=6, seconds=12.0, records="optional"), schedule, tmp_path / "drill").run()
+    found = Drill(tables(6, records="optional"), 12.0, schedule=schedule, out=tmp_path / "drill").run()
     assert found.passed
     assert found.faulty.lives == 1
     assert found.faults[0].effect == "continued without records"
@@ -90,7 +91,10 @@ def test_records_may_be_given_up_where_the_disk_is_full(tmp_path: Path, monkeypa
 @pytest.mark.processes
 def test_real_processes_survive_the_schedule(tmp_path: Path) -> None:
     drill = Drill(
-        DrillSettings("processes", 6, 6.0, delays=SHORT, data=small_table(tmp_path)), all_kinds(0.5), tmp_path / "drill"
+        tables(6, "processes", delays=SHORT, source=small_table(tmp_path)),
+        6.0,
+        schedule=all_kinds(0.5),
+        out=tmp_path / "drill",
     )
     check(drill.run(), coordinators=3)
 
@@ -105,9 +109,10 @@ def test_real_processes_survive_the_schedule(tmp_path: Path) -> None:
 )
 def test_ranks_of_an_mpi_job_survive_the_schedule(tmp_path: Path) -> None:
     drill = Drill(
-        DrillSettings("mpi", 6, 6.0, delays=SHORT, data=small_table(tmp_path)),
-        all_kinds(0.5, "disk_full"),
-        tmp_path / "drill",
+        tables(6, "mpi", delays=SHORT, source=small_table(tmp_path)),
+        6.0,
+        schedule=all_kinds(0.5, "disk_full"),
+        out=tmp_path / "drill",
     )
     check(drill.run(), coordinators=2)
 
@@ -118,55 +123,56 @@ def test_ranks_of_an_mpi_job_survive_the_schedule(tmp_path: Path) -> None:
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is not installed")
 def test_actors_of_a_ray_cluster_survive_the_schedule(tmp_path: Path) -> None:
     drill = Drill(
-        DrillSettings("ray", 6, 6.0, delays=SHORT, data=small_table(tmp_path)),
-        all_kinds(0.5, "disk_full"),
-        tmp_path / "drill",
+        tables(6, "ray", delays=SHORT, source=small_table(tmp_path)),
+        6.0,
+        schedule=all_kinds(0.5, "disk_full"),
+        out=tmp_path / "drill",
     )
     check(drill.run(), coordinators=2)
 
 
 def test_a_drill_fills_its_time_with_steps(tmp_path: Path) -> None:
-    short, long = (Drill(DrillSettings(seconds=seconds), out=tmp_path / str(seconds)) for seconds in (60.0, 600.0))
+    short, long = (Drill({}, seconds, out=tmp_path / str(seconds)) for seconds in (60.0, 600.0))
     assert 9 < long.steps / short.steps < 11
-    assert long.schedule == Drill(DrillSettings(), out=tmp_path / "again").schedule
+    assert long.schedule == Drill({}, out=tmp_path / "again").schedule
     assert not list(tmp_path.iterdir())  # nothing is made before it is run
 
 
 @pytest.mark.parametrize(
-    ("settings", "sentence"),
+    ("given", "settings", "sentence"),
     [
+        (tables(engine="cloud"), {}, r"run\.engine must be 'processes', 'in_process', 'virtual', 'mpi' or"),
+        (tables(engine="in_process"), {}, r"run\.engine must be an engine whose workers can be struck"),
+        (tables(workers=0), {}, r"run\.workers must be at least 1"),
+        ({}, {"seconds": 0.0}, "seconds must be a positive number of seconds"),
+        ({}, {"seconds": float("nan")}, "seconds must be a positive number of seconds"),
+        ({}, {"seed": -1}, "seed must be at least 0"),
+        (tables(delays="none()"), {}, "delays must make each step take a positive, finite time"),
         (
-            DrillSettings(engine="cloud"),
-            r"run\.engine must be 'processes', 'in_process', 'virtual', 'mpi' or",
-        ),
-        (DrillSettings(engine="in_process"), r"run\.engine must be an engine whose workers can be struck"),
-        (DrillSettings(workers=0), r"run\.workers must be at least 1"),
-        (DrillSettings(seconds=0.0), "seconds must be a positive number of seconds"),
-        (DrillSettings(seconds=float("nan")), "seconds must be a positive number of seconds"),
-        (DrillSettings(seed=-1), "seed must be at least 0"),
-        (DrillSettings(delays="none()"), "delays must make each step take a positive, finite time"),
-        (
-            DrillSettings(scheme="exact(load=2)", kinds=("corrupt",)),
+            tables(scheme="exact(load=2)"),
+            {"kinds": ("corrupt",)},
             "kinds must not be corrupt alone for exact, where no three workers send the same message",
         ),
     ],
 )
-def test_settings_that_make_no_drill_are_refused(tmp_path: Path, settings: DrillSettings, sentence: str) -> None:
+def test_settings_that_make_no_drill_are_refused(
+    tmp_path: Path, given: dict[str, Any], settings: dict[str, Any], sentence: str
+) -> None:
     with pytest.raises(InvalidArgument, match=sentence):
-        Drill(settings, out=tmp_path / "drill")
+        Drill(given, out=tmp_path / "drill", **settings)
 
 
 def test_workers_that_are_not_there_and_folders_that_are_used_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="a fault's worker must be less than the 6 workers, but it is 9"):
-        Drill(DrillSettings(workers=6), FaultSchedule((Fault("kill", 1.0, 9),)), tmp_path / "drill")
+        Drill(tables(6), schedule=FaultSchedule((Fault("kill", 1.0, 9),)), out=tmp_path / "drill")
     (tmp_path / "used").mkdir()
     (tmp_path / "used" / "note").touch()
     with pytest.raises(InvalidArgument, match="out must be an empty folder, or one that does not exist yet"):
-        Drill(DrillSettings(workers=6), out=tmp_path / "used")
+        Drill(tables(6), out=tmp_path / "used")
 
 
 def test_lies_are_drawn_only_where_they_can_be_told(tmp_path: Path) -> None:
-    drill = Drill(DrillSettings(workers=6, scheme="exact(load=2)"), out=tmp_path / "drill")
+    drill = Drill(tables(6, scheme="exact(load=2)"), out=tmp_path / "drill")
     assert not drill.schedule.of("corrupt")
     assert drill.schedule.of("kill")
 
@@ -175,9 +181,10 @@ def test_lies_are_drawn_only_where_they_can_be_told(tmp_path: Path) -> None:
 @pytest.mark.processes
 def test_a_run_that_takes_too_long_is_ended_with_all_that_belongs_to_it(tmp_path: Path) -> None:
     drill = Drill(
-        DrillSettings("processes", 6, 60.0, delays=SHORT, data=small_table(tmp_path)),
-        FaultSchedule(),
-        tmp_path / "drill",
+        tables(6, "processes", delays=SHORT, source=small_table(tmp_path)),
+        60.0,
+        schedule=FaultSchedule(),
+        out=tmp_path / "drill",
     )
     drill.prepare()
     done = drill.perform("baseline", limit=4.0)
@@ -189,11 +196,11 @@ def test_a_run_that_takes_too_long_is_ended_with_all_that_belongs_to_it(tmp_path
 
 
 def test_messages_are_compared_unless_nobody_sends_the_same() -> None:
-    assert DrillSettings(workers=6).config().faults.verify
-    assert not DrillSettings(workers=6, scheme="compute_once(load=3, sums=True)").config().faults.verify
-    assert not DrillSettings(workers=6, scheme="uncoded").config().faults.verify
-    assert not DrillSettings(workers=6, scheme="nested(load=3)").config().faults.verify
-    assert DrillSettings(workers=6, scheme="exact(load=3)").config().faults.verify
+    assert drilled(tables(6)).faults.verify
+    assert not drilled(tables(6, scheme="compute_once(load=3, sums=True)")).faults.verify
+    assert not drilled(tables(6, scheme="uncoded")).faults.verify
+    assert not drilled(tables(6, scheme="nested(load=3)")).faults.verify
+    assert drilled(tables(6, scheme="exact(load=3)")).faults.verify
 
 
 def _command(process: Path) -> bytes:

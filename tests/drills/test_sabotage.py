@@ -7,18 +7,17 @@ one of these processes are forked; `test_drill` starts its coordinators as users
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
 import pytest
 
 from erasurehead.drills import Fault, FaultSchedule, _drill as drilling, _supervisor as supervisor
-from erasurehead.drills._drill import Drill, DrillSettings
+from erasurehead.drills._drill import Drill
 from erasurehead.drills._supervisor import DrillRun, run_command
 from erasurehead.drills._verdicts import Findings
 
-from .small import forked
+from .small import forked, tables
 
 pytestmark = [
     pytest.mark.slow,
@@ -27,7 +26,7 @@ pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc"),
 ]
 
-SETTINGS = DrillSettings(workers=6, seconds=24.0)
+TABLES = tables(workers=6)
 
 KILL = Fault("kill", 4.0, 1)
 LIE = Fault("corrupt", 4.0, 4, lie="flip")
@@ -160,25 +159,26 @@ Checkpointer.on_state = lambda self, step, state: None
 }
 
 
-def settings_for(fault: Fault) -> DrillSettings:
-    return replace(SETTINGS, seconds=60.0) if fault is SILENCE else SETTINGS
+def seconds_for(fault: Fault) -> float:
+    return 60.0 if fault is SILENCE else 24.0
 
 
 @pytest.fixture(scope="module")
 def baselines(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Fault], DrillRun]:
-    """Return the run without faults, which no sabotage touches: one for all drills with the same settings."""
+    """Return the run without faults, which no sabotage touches: one for all drills as long."""
 
     @cache
-    def baseline(settings: DrillSettings) -> DrillRun:
-        drill = Drill(settings, FaultSchedule(), tmp_path_factory.mktemp("baseline") / "drill")
+    def baseline(seconds: float) -> DrillRun:
+        out = tmp_path_factory.mktemp("baseline") / "drill"
+        drill = Drill(TABLES, seconds, schedule=FaultSchedule(), out=out)
         drill.prepare()
         return drill.perform("baseline")
 
-    return lambda fault: baseline(settings_for(fault))
+    return lambda fault: baseline(seconds_for(fault))
 
 
 def drilled(folder: Path, fault: Fault, baseline: DrillRun) -> Findings:
-    drill = Drill(settings_for(fault), FaultSchedule((fault,)), folder)
+    drill = Drill(TABLES, seconds_for(fault), schedule=FaultSchedule((fault,)), out=folder)
     drill.prepare()
     faulty = drill.perform("faulty")
     return drill.findings(baseline, faulty, drill.perform("unbroken") if drill.compares_bits else None)

@@ -121,3 +121,9 @@ def test_faults_read_as_sentences() -> None:
     assert str(Fault("corrupt", 3.0, 0, lie="nan")) == "corrupt worker 0 (nan)"
     assert str(Fault("disk_full", 3.0, lasting=2.0)) == "disk full, for 2 s"
     assert set(OF_WORKERS) | {"disk_full", "coordinator"} == set(KINDS)
+
+
+@pytest.mark.parametrize("faults", [None, 3, [3], ("kill",)])
+def test_what_are_no_faults_is_refused(faults: object) -> None:
+    with pytest.raises(InvalidArgument, match="faults must be a tuple of faults"):
+        FaultSchedule(faults)  # type: ignore[arg-type]

@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import mmap
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import cloudpickle
 import numpy as np
 import pytest
 
-from erasurehead import consensus, schemes
+from erasurehead import FaultPolicy, codes, consensus, schemes
 from erasurehead.consensus import Policy
 from erasurehead.delays import Delays, Exponential
 from erasurehead.delays._fixed import Recorded
-from erasurehead.engines import Arrived, Died, Engine, Joined, MessageSpec, MPIEngine, Order, VirtualEngine
-from erasurehead.engines._base import NoRoom
+from erasurehead.engines import Arrived, Died, Engine, Joined, MessageSpec, MPIEngine, Order, Program, VirtualEngine
+from erasurehead.engines._base import QUESTIONS, NoRoom
+from erasurehead.engines._engine_around import EngineAround, ProgramAround
 from erasurehead.engines._mpi import serve
+from erasurehead.engines._wired_engine import WiredProgram
 from erasurehead.errors import EngineError
 from erasurehead.optimizers import GradientDescent, Nesterov
 from erasurehead.problems import LogisticRegression
@@ -126,14 +129,6 @@ class TestOwn:
             (event,) = arrivals(engine, 1)
             assert isinstance(base_of(event.read()), mmap.mmap) == share
 
-    def test_programs_with_models_of_different_sizes_are_served_side_by_side(self) -> None:
-        with MPIEngine() as engine:
-            start(engine, [Echo(0, (0,)), Echo(1, (1,), n_parameters=70_000)])
-            for number, (worker, n_parameters) in enumerate([(0, 3), (1, 70_000), (0, 3)]):
-                engine.submit(order(number, n_parameters=n_parameters), [worker])
-                (event,) = arrivals(engine, 1)
-                assert event.read().tolist() == [number, worker, worker, number]
-
     @pytest.mark.parametrize("share", [True, False])
     @at_some_pace
     def test_a_busy_worker_answers_its_newest_order_though_others_have_had_newer_ones(
@@ -230,6 +225,10 @@ class TestOwn:
     def test_workers_of_nested_codes_report_and_a_run_is_replayed_to_the_same_bits(self, late: str) -> None:
         check_nested(MPIEngine, late)
 
+    @pytest.mark.parametrize("late", ["preempt", "carry"])
+    def test_liars_are_questioned_and_a_run_is_replayed_to_the_same_bits(self, late: str) -> None:
+        check_liars(MPIEngine, late)
+
 
 class TestAllRanks:
     """What takes every rank that lives; the last of all, when those are few."""
@@ -313,6 +312,104 @@ def check_nested(make: Callable[[Delays, str], Engine], late: str = "preempt") -
     assert again.x.tobytes() == real.x.tobytes()
     assert [(row.used, row.late, row.waited, row.decision) for row in again.steps] == [
         (row.used, row.late, row.waited, row.decision) for row in real.steps
+    ]
+
+
+@dataclass(frozen=True)
+class Lie:
+    """What a worker lies in some steps.
+
+    Attributes:
+        by: what it adds to the first element of its message.
+        answers: how it answers questions: `"alike"` adds the same to whatever it sends, `"truth"` answers as honest
+            workers do, `"task"` as if it believed the lie, in its first task, `"noise"` at random, `"nan"` and `"huge"`
+            with no number, and with one that is too large; `"fails"` raises; `"waits"` is silent.
+        steps: the steps; None for all.
+    """
+
+    by: float = 0.5
+    answers: str = "alike"
+    steps: frozenset[int] | None = None
+
+    def of(self, order: Order) -> bool:
+        """Return whether an order is answered by a lie."""
+        return self.steps is None or order.step in self.steps
+
+
+class LyingProgram(ProgramAround):
+    """A program whose worker lies."""
+
+    def __init__(self, program: Program, lie: Lie) -> None:
+        super().__init__(program)
+        self.lie = lie
+
+    def remaining(self, order: Order, done: Any) -> Any:
+        sent = self.program.remaining(order, done)
+        return [replace(spec, content=None) for spec in sent] if self.lie.of(order) else sent
+
+    def take(self, order: Order) -> Any:
+        return replace(order, points=()), self.program.take(order)
+
+    def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
+        order, inner = taken
+        self.program.compute(spec, inner, out)
+        if not self.lie.of(order):
+            return
+        asked = {number: rest for number, *rest in order.note.get(QUESTIONS, ())}
+        how = self.lie.answers if asked else "alike"
+        if how == "fails":
+            raise ValueError("none of your business")
+        if how == "waits":
+            time.sleep(3.0)
+        elif how == "noise":
+            out[0] = np.random.default_rng(order.round).standard_normal()
+        elif how in ("nan", "huge"):
+            out[0] = {"nan": np.nan, "huge": 1e300}[how]
+        elif how == "alike" or (how == "task" and asked[spec.message][0] == 0):
+            out[0] += self.lie.by
+
+
+class LyingEngine(EngineAround):
+    """An engine some of whose workers lie."""
+
+    name = "lying"
+
+    def __init__(self, engine: Engine, lies: Mapping[int, Lie]) -> None:
+        super().__init__(engine)
+        self.lies = lies
+
+    def around(self, worker: int, program: Program) -> Program:
+        if worker not in self.lies:
+            return program
+        if isinstance(program, WiredProgram):  # a lie is told before it is encoded
+            return WiredProgram(LyingProgram(program.program, self.lies[worker]), program.wire)
+        return LyingProgram(program, self.lies[worker])
+
+
+def check_liars(make: Callable[[Delays, str], Engine], late: str = "preempt") -> None:
+    """Train with two liars, one of whom begins in the last step, and replay it from its records."""
+    lies = {2: Lie(0.5, "truth", frozenset({2})), 5: Lie(-1e-3, "alike", frozenset({5}))}
+    delays = Timetable({(worker, step, 0): 0.01 * (worker % 3) for worker in range(6) for step in range(6)})
+    scheme = schemes.custom(codes.fractional_repetition(6, load=2), "decodable() & confirmed(2)")
+
+    def go(engine: Engine) -> Run:
+        policy = FaultPolicy(verify=True)
+        return train(
+            PROBLEM, scheme, GradientDescent(np.ones(40), 0.02), LyingEngine(engine, lies), 6, fault_policy=policy
+        )
+
+    real, whole = (
+        go(make(delays, late)),
+        train(PROBLEM, schemes.uncoded(6), GradientDescent(np.ones(40), 0.02), VirtualEngine(), 6),
+    )
+    np.testing.assert_allclose(real.x, whole.x, rtol=1e-9)
+    assert [row.workers_noticed("lied") for row in real.steps] == [[], [], [2], [], [], [5]]
+    assert sum(event.kind == "asked" for row in real.steps for event in row.events) == 2
+    rows = [row.as_dict() for row in real.steps]
+    again = go(VirtualEngine(Recorded.from_rows([row.as_dict() for row in real.arrivals], steps=rows)))
+    assert again.x.tobytes() == real.x.tobytes()
+    assert [(row.used, row.late, row.waited, row.end, row.events) for row in again.steps] == [
+        (row.used, row.late, row.waited, row.end, row.events) for row in real.steps
     ]
 
 

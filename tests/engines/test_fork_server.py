@@ -19,7 +19,7 @@ import pytest
 
 from erasurehead import schemes
 from erasurehead.engines import ProcessEngine
-from erasurehead.engines._processes import limits, server_watch
+from erasurehead.engines._processes import process_limits, server_watch
 from erasurehead.optimizers import Nesterov
 from erasurehead.runs._summaries import figures
 from erasurehead.testing._driving import start
@@ -36,7 +36,7 @@ pytestmark = [
 ]
 
 
-STEPS = 20
+STEPS, MOST = 20, 1_000
 
 
 def server() -> int:
@@ -49,25 +49,30 @@ def state_of(pid: int) -> str:
 
 
 class _Strike(Callback):
-    """Does something after the second step."""
+    """Does something after the second step, and ends the run some steps later, once so many workers have joined it."""
 
-    def __init__(self, act: Callable[[], object]) -> None:
-        self.act = act
+    def __init__(self, act: Callable[[], object], joins: int) -> None:
+        self.act, self.joins = act, joins
 
     def on_step_end(self, row: StepRow, x: Any) -> None:
+        self.joins -= len(row.workers_noticed("joined"))
         if row.step == 1:
             self.act()
+        if row.step >= STEPS and self.joins <= 0:
+            raise KeyboardInterrupt
 
 
-def run(engine: ProcessEngine, act: Callable[[], object]) -> Run:
-    problem = Quadratic.random(24, 6, seed=4)
-    return train(
-        problem, schemes.exact(6, 2), Nesterov(problem.initial(), 0.1), engine, STEPS, [_Strike(act)], evaluate_every=0
+def run(engine: ProcessEngine, act: Callable[[], object], joins: int) -> Run:
+    problem, strike = Quadratic.random(24, 6, seed=4), _Strike(act, joins)
+    done = train(
+        problem, schemes.exact(6, 2), Nesterov(problem.initial(), 0.1), engine, MOST, [strike], evaluate_every=0
     )
+    assert STEPS < done.steps_taken < MOST
+    return done
 
 
 def slow_engine() -> ProcessEngine:
-    return ProcessEngine(Timetable({(worker, step, 0): 0.02 for worker in range(6) for step in range(STEPS)}))
+    return ProcessEngine(Timetable({(worker, step, 0): 0.02 for worker in range(6) for step in range(MOST)}))
 
 
 def test_one_that_was_stopped_goes_on_when_a_worker_has_died_and_so_does_the_run() -> None:
@@ -77,8 +82,8 @@ def test_one_that_was_stopped_goes_on_when_a_worker_has_died_and_so_does_the_run
         os.kill(server(), signal.SIGSTOP)
         engine.kill(0)
 
-    told = figures(run(engine, strike))
-    assert (told["steps"], told["deaths"], told["joined"], told["dead"]) == (STEPS, 1, 1, [])
+    told = figures(run(engine, strike, joins=1))
+    assert (told["deaths"], told["joined"], told["dead"]) == (1, 1, [])
     assert state_of(server()) not in "Tt"
 
 
@@ -101,9 +106,9 @@ def test_one_that_does_not_answer_is_replaced_with_its_workers(monkeypatch: pyte
         os.kill(hangs, signal.SIGSTOP)
         engine.kill(0)
 
-    done = run(engine, strike)
+    done = run(engine, strike, joins=6)
     told = figures(done)
-    assert (told["steps"], told["workers_at_end"], told["dead"], told["deaths"]) == (STEPS, 6, [], 6)
+    assert (told["workers_at_end"], told["dead"], told["deaths"]) == (6, [], 6)
     reason = next(notice.reason for notice in done.notices if notice.kind == "died")
     assert reason == "it ended, and the server that it was forked from does not say how"
 
@@ -200,5 +205,5 @@ def test_the_limit_of_a_user_is_named() -> None:
 
 
 def test_memory_is_named_where_it_is_what_is_missing() -> None:
-    assert "no memory for another process" in limits.why_no_process(errno.ENOMEM, "use fewer")
-    assert "pids.max" in limits.why_no_process(errno.EAGAIN, "use fewer")
+    assert "no memory for another process" in process_limits.why_no_process(errno.ENOMEM, "use fewer")
+    assert "pids.max" in process_limits.why_no_process(errno.EAGAIN, "use fewer")

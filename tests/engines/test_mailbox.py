@@ -101,6 +101,7 @@ def test_who_has_not_read_its_newest_order_is_kept_it_when_it_is_overwritten() -
     assert readers[0].read(0) is None
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.integers(0, 9), st.sampled_from(["float64", "float32", "uint16", "uint8", "int64"]))),
     st.lists(st.floats(allow_nan=False), max_size=3),

@@ -302,6 +302,31 @@ def test_when_one_rank_has_to_be_ended_the_others_do_not_wait_for_it(tmp_path: P
     assert (done.returncode, done.stdout.splitlines()) == (0, ["one is dead"] * 2), done.stderr
 
 
+TOLD = """
+    import os, signal
+    from erasurehead.engines import MPIEngine, serve_unless_coordinator
+    serve_unless_coordinator()
+    from erasurehead.testing._programs import Echo
+    from erasurehead.testing._driving import order, start, take
+    with MPIEngine() as engine:
+        start(engine, [Echo(worker, (worker,)) for worker in range(2)])
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP):
+            os.kill(engine.pid(0), number)
+        engine.submit(order(0))
+        print("events", *sorted(f"{type(event).__name__}:{event.worker}" for event in take(engine, 2)), flush=True)
+"""
+
+
+def test_signals_that_end_a_run_are_left_to_the_coordinator(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(TOLD))
+    command = job(3, script)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=PATIENCE, check=False, env=environment(tmp_path)
+    )
+    assert done.stdout.split() == ["events", "Arrived:0", "Arrived:1"], done.stderr
+
+
 PART = """
     from mpi4py import MPI
     from erasurehead.engines import MPIEngine

@@ -251,8 +251,10 @@ class _Killer(Callback):
 
     def on_step_end(self, row: StepRow, x: np.ndarray) -> None:
         if row.step == self.after:
+            pids = [self.engine.pid(worker) for worker in self.workers]
             for worker in self.workers:
                 self.engine.kill(worker)
+            assert wait_until_gone(pids, PATIENCE) == []  # on some machines steps are quicker than death
 
     def on_notice(self, notice: Notice) -> None:
         self.notices.append(notice.text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -24,7 +25,7 @@ from erasurehead.delays import Delays
 from erasurehead.engines import Arrived, Died, Engine, Failed, Joined, MessageSpec, RayEngine, VirtualEngine
 from erasurehead.engines._base import NoRoom
 from erasurehead.engines._packed_program import ArrayCache
-from erasurehead.engines._ray.cluster import cpus
+from erasurehead.engines._ray.cluster import _join, cpus
 from erasurehead.engines._ray.shared_program import share
 from erasurehead.errors import EngineError, InvalidArgument, MissingExtra
 from erasurehead.optimizers import Nesterov
@@ -36,7 +37,7 @@ from erasurehead.testing._programs import Echo, Timetable
 from erasurehead.training import Run, train
 
 from ..bounded import PATIENCE, PROMPT
-from .mpi_inside import check_asynchronous, check_nested
+from .mpi_inside import check_asynchronous, check_liars, check_nested
 
 ray = pytest.importorskip("ray", reason="the Ray engine needs ray: pip install 'erasurehead[ray]'")
 
@@ -228,6 +229,24 @@ def test_a_process_is_in_one_cluster_at_a_time() -> None:
     assert ray.is_initialized()
 
 
+def test_a_cluster_that_refuses_us_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Ray 2.60 words it where a cluster asks for a token: in a traceback within the text of a cause."""
+
+    def refused(**how: Any) -> None:
+        trace = "Traceback (most recent call last):\n  File ...\nray.exceptions.AuthenticationError: "
+        said = f"Failed to connect to GCS. Last connection error: {trace}RPC error: InvalidAuthToken: Set a token.\n\n"
+        raise ConnectionError("Failed to connect to Ray cluster at 127.0.0.1:1") from RuntimeError(said)
+
+    monkeypatch.setattr(ray, "init", refused)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        monkeypatch.setattr(ray.util, "get_node_ip_address", lambda: "127.0.0.1")
+        with pytest.raises(EngineError) as caught:
+            _join(ray, address)
+    said = f"the Ray cluster at {address} cannot be reached: RPC error: InvalidAuthToken: Set a token."
+    assert str(caught.value) == said
+
+
 def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtra, match=r"pip install 'erasurehead\[ray\]'"):
@@ -248,6 +267,11 @@ def test_asynchronous_training_is_replayed_to_the_same_bits() -> None:
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 def test_workers_of_nested_codes_report_and_a_run_is_replayed_to_the_same_bits(late: str) -> None:
     check_nested(RayEngine, late)
+
+
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+def test_liars_are_questioned_and_a_run_is_replayed_to_the_same_bits(late: str) -> None:
+    check_liars(RayEngine, late)
 
 
 @at_some_pace

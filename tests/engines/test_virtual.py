@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 from erasurehead.delays import Delays
 from erasurehead.engines import Died, InProcessEngine, VirtualEngine
 from erasurehead.engines._base import NoRoom
+from erasurehead.errors import InvalidArgument
 from erasurehead.testing import EngineConformance, FaultInjectionConformance
 from erasurehead.testing._programs import Echo
 
@@ -72,3 +73,11 @@ def test_starting_takes_as_long_for_each_worker_among_many_as_among_few() -> Non
         return count
 
     assert calls(400) <= 11 * calls(40)
+
+
+@pytest.mark.parametrize(
+    ("worker", "at", "said"), [(-1, 1.0, "worker"), ("0", 1.0, "worker"), (0, -1.0, "at"), (0, "1", "at")]
+)
+def test_nobody_is_killed_before_the_beginning(worker: Any, at: Any, said: str) -> None:
+    with pytest.raises(InvalidArgument, match=f"^{said} must be"):
+        VirtualEngine().kill(worker, at)

@@ -343,6 +343,7 @@ def test_a_run_on_a_wire_goes_on_from_any_step_to_the_bit(wire: Wire, late: str,
     assert list(again.steps) == list(whole.steps)  # bytes included
 
 
+@pytest.mark.slow
 def test_a_run_folder_keeps_the_wire_and_is_replayed_on_it(tmp_path: Path) -> None:
     tables: dict[str, Any] = {
         "scheme": "erasurehead(load=2, wait_for=2)",

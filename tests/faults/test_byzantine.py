@@ -457,7 +457,7 @@ def test_training_with_liars_ends_where_honest_training_does(
 
 def test_where_nobody_can_tell_training_ends_and_does_not_blame_the_step_size() -> None:
     with pytest.raises(Unreachable, match="messages were refused"):
-        trained({0: 0.5}, codes.fractional_repetition(2, load=2), "decodable() & confirmed(2)")
+        trained({0: 0.5}, codes.cyclic_repetition(6, stragglers=1), "first(6)")
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,28 @@ def test_false_alarms_are_no_more_likely_than_promised(name: str, late: Late, fi
     )  # 30 are expected, give or take 5.5
 
 
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+def test_an_order_for_more_work_may_take_so_many_times_as_long(late: Late) -> None:
+    detector = FailureDetector(floor=0.0, late=late)
+    now = 0.0
+    for row in LAWS["regular"].rows(0, 60, 6):
+        for worker, seconds in enumerate(row):
+            detector.ordered(worker, now)
+            detector.heard(worker, now + seconds)
+        now += 10.0
+    usual = detector.usual()
+    assert usual is not None
+    for worker in range(6):
+        detector.ordered(worker, now, times=20.0)
+    assert detector.check(now + 19.0 * usual) == []
+    assert detector.deadline(0) == pytest.approx(20.0 * usual, rel=0.2)  # as fast as it has been itself
+    assert f"less than {20.0 * usual:.3g} s" in (detector.check(now + 25.0 * usual) and detector.suspects[0])
+    for worker in range(6):
+        detector.heard(worker, now + 26.0 * usual)
+        detector.ordered(worker, now + 30.0 * usual)
+    assert detector.check(now + 36.0 * usual) == [0, 1, 2, 3, 4, 5]  # which waits for gradients no longer than before
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HEAVY)
 @pytest.mark.parametrize(("late", "first"), WAYS)

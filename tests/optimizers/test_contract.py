@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
 
 from erasurehead import codes, schemes
 from erasurehead.delays import Exponential
@@ -43,30 +42,6 @@ def test_the_model_keeps_its_type_whatever_type_the_estimate_has(name: str, dtyp
     again.restore(optimizer.state())
     assert again.x.dtype == dtype
     assert MAKERS[name](np.array([1, 2, 3])).x.dtype == np.float64
-
-
-@pytest.mark.parametrize("name", MAKERS)
-@given(st.lists(st.one_of(st.none(), st.floats(-5, 5)), min_size=1, max_size=8), st.floats(-5, 5))
-def test_a_step_that_is_taken_back_leaves_nothing_but_its_number(
-    name: str, told: list[float | None], last: float
-) -> None:
-    optimizer, other = MAKERS[name](np.zeros(2)), MAKERS[name](np.zeros(2))
-    for value in told:
-        for one in (optimizer, other):
-            one.tell(Answer(None if value is None else np.array([value, 1.0])))
-    optimizer.tell(Answer(np.array([last, 2.0])))
-    saved = MAKERS[name](np.zeros(2))
-    saved.restore(optimizer.state())
-    other.tell(Answer(None))  # a step is taken, and moves nothing
-    for one in (optimizer, saved):
-        one.reject()
-        assert one.x.tobytes() == other.x.tobytes()
-        assert one.step == other.step
-        with pytest.raises(InvalidArgument, match="no step to take back"):
-            one.reject()
-    for one in (optimizer, saved, other):
-        one.tell(Answer(np.array([0.5, -0.5])))
-    assert optimizer.x.tobytes() == other.x.tobytes() == saved.x.tobytes()
 
 
 class Svrg(Optimizer):
@@ -142,11 +117,6 @@ def test_several_points_coefficients_and_kinds_of_orders_make_svrg_exact_with_tw
 def test_a_scheme_without_a_rule_for_a_kind_of_order_is_refused_before_anything_starts() -> None:
     with pytest.raises(InvalidArgument, match="Svrg asks for; it has none for 'anchor'"):
         train(PROBLEM, schemes.uncoded(6), Svrg(np.zeros(6), 0.1, 3), VirtualEngine(), 5)
-
-
-def test_one_that_keeps_no_step_says_so() -> None:
-    with pytest.raises(InvalidArgument, match="Svrg cannot take a step back"):
-        Svrg(np.zeros(6), 0.1, 3).reject()
 
 
 def test_one_that_is_told_the_estimate_alone_as_they_once_were_is_refused_with_what_to_do() -> None:

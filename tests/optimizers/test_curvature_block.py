@@ -163,6 +163,7 @@ def without(problem: Problem) -> Problem:
     return problem
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["squares", "logistic", "classes"])
 def test_collinear_columns_take_a_few_steps_once_they_are_known(loss: str) -> None:
     run, plain = fit(collinear(loss), evaluate_every=0), fit(without(collinear(loss)), evaluate_every=0)
@@ -190,6 +191,7 @@ def test_powers_of_a_column_end_where_direct_methods_do(degree: int) -> None:
     assert len(run.steps) < 150
 
 
+@pytest.mark.slow
 def test_where_it_is_the_whole_hessian_workers_need_not_solve_systems() -> None:
     engine = VirtualEngine(Exponential(0.5, seed=1), "preempt", seconds_per_task=1e-5)
     run = fit(collinear(), engine, scheme=schemes.adaptive(30), evaluate_every=0)
@@ -202,6 +204,7 @@ def test_what_is_there_in_a_few_steps_never_asks() -> None:
     assert {row.kind for row in fit(problem, evaluate_every=0).steps[3:]} == {"gradient"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 def test_few_arrivals_bring_it_part_by_part(late: Any) -> None:
     engine = VirtualEngine(Exponential(0.5, seed=1), late, seconds_per_task=1e-5)
@@ -265,6 +268,22 @@ def test_its_size_is_bounded_by_the_bytes_of_gradients() -> None:
     assert lossy.off
 
 
+def test_columns_that_hardly_vary_cost_no_pairs() -> None:
+    random = np.random.default_rng(0)
+    rare = (random.random((2000, 300)) < 0.05).astype(float)
+
+    def work(filled: float) -> float:
+        ones = np.hstack([random.random((2000, 60)) < filled, rare])
+        problem, block = LogisticRegression(sparse.csr_array(ones), np.tile([1.0, -1.0], 1000)), CurvatureBlock()
+        block.begin(problem, lossy=False)
+        bound = np.empty(361)
+        bound[360] = problem.shard([slice(0, 2000)]).curvature(np.ones(1), bound[:360])
+        block.choose(bound[:360], bound[360])
+        return block.work * bound[360]  # in entries of gradients
+
+    assert work(0.03) < work(0.97) < 0.9 * work(0.5)
+
+
 def test_the_lengths_in_it_are_those_of_its_products() -> None:
     problem = problem_of("squares", rows())
     block = CurvatureBlock()
@@ -297,6 +316,7 @@ class States(Callback):
         self.states.append(state())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 def test_runs_go_on_to_the_bit(late: Any) -> None:
     def engine() -> VirtualEngine:
@@ -310,6 +330,7 @@ def test_runs_go_on_to_the_bit(late: Any) -> None:
         np.testing.assert_array_equal(again.x, whole.x)
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_does_not_choose_anew_what_was_chosen() -> None:
     def engine() -> VirtualEngine:
         return VirtualEngine(Exponential(0.5, seed=1, scale_with_load=True), seconds_per_task=1e-3)
@@ -324,6 +345,7 @@ def test_a_run_that_goes_on_does_not_choose_anew_what_was_chosen() -> None:
         np.testing.assert_array_equal(again.x, whole.x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 def test_where_work_takes_time_a_block_is_asked_for_once_as_much_was_spent(late: Any) -> None:
     engine = VirtualEngine(Exponential(0.5, seed=1, scale_with_load=True), late, seconds_per_task=1e-3)
@@ -335,6 +357,36 @@ def test_where_work_takes_time_a_block_is_asked_for_once_as_much_was_spent(late:
     assert run.ended == "converged"
 
 
+def first_columns(problem: Problem, scheme: Scheme) -> int | None:
+    """Return the step from few arrivals that first uses a block, if one does, where late work is carried on."""
+    engine = VirtualEngine(Exponential(0.5, seed=1, scale_with_load=True), "carry", seconds_per_task=1e-3)
+    run = fit(problem, engine, 400, scheme=scheme, evaluate_every=0)
+    early = [row for row in run.steps if row.kind == "early"]
+    return next((row.step for row in early if row.decision.get("columns")), None)
+
+
+@pytest.mark.slow
+def test_a_block_is_asked_for_later_where_nobody_else_speaks_for_whom_it_keeps_busy() -> None:
+    shared, single = (first_columns(collinear("logistic"), schemes.adaptive(n, load)) for n, load in ((30, 3), (10, 1)))
+    assert shared is not None
+    assert single is not None
+    assert single > 1.5 * shared
+
+
+@pytest.mark.parametrize(("places", "most"), [(20, True), (600, False)])
+def test_many_parts_carry_work_on_for_a_block_of_most_of_the_curvature_alone(places: int, most: bool) -> None:
+    rng = np.random.default_rng(4)
+    X = sparse.csr_array((rng.random((9000, places)) < 12 / places).astype(float))
+    problem = problem_of("squares", X, l2=1e-4)
+    block = CurvatureBlock()
+    block.begin(problem, lossy=False)
+    block.choose(*problem.curvature())
+    assert block.chosen
+    assert block.holds_most == most
+    assert (first_columns(problem, schemes.adaptive(15, load=1)) is not None) == most
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 def test_runs_are_replayed_to_the_bit(tmp_path: Path, late: Any) -> None:
     engine, scheme = VirtualEngine(Exponential(0.5, seed=1), late, seconds_per_task=1e-5), schemes.adaptive(30)

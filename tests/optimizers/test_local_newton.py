@@ -121,6 +121,7 @@ def test_where_each_worker_has_little_of_the_data_few_arrivals_go_on_for_longer(
     assert ours[1e-6] < 0.7 * plain[1e-6]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 @pytest.mark.parametrize("seed", range(3))
 def test_tasks_that_differ_are_at_the_optimum_all_the_same(seed: int, late: str) -> None:
@@ -132,6 +133,7 @@ def test_tasks_that_differ_are_at_the_optimum_all_the_same(seed: int, late: str)
     assert run.final.objective <= whole.final.objective + 1e-9 * whole.final.first_objective
 
 
+@pytest.mark.slow
 def test_their_rows_say_how_long_they_took_and_how_many_came() -> None:
     run = fit(hard())
     steps = newton(run)
@@ -161,11 +163,13 @@ def test_where_times_grow_with_the_work_a_few_products_are_tried_at_most(late: s
         assert all(one.work <= 54.0 for one in run.arrivals if one.step in newton(run))
 
 
+@pytest.mark.slow
 def test_where_nobody_is_slow_they_are_never_asked_for() -> None:
     for delays in (Fixed([[0.3] * WORKERS]), Fixed([[0.3] * WORKERS]) + Exponential(0.02, seed=1)):
         assert not newton(fit(hard(), delays))
 
 
+@pytest.mark.slow
 def test_an_answer_that_takes_too_long_is_not_waited_for_and_not_asked_for_again() -> None:
     """A gradient takes a hundredth of its delay, so that a solution takes several times as long as its delay."""
     engine = VirtualEngine(Exponential(0.5, seed=1), "preempt", seconds_per_task=0.002)
@@ -180,12 +184,14 @@ def test_an_answer_that_takes_too_long_is_not_waited_for_and_not_asked_for_again
     assert sum(work > 54.0 for work in works) <= 1
 
 
+@pytest.mark.slow
 def test_without_replicas_they_come_from_single_tasks() -> None:
     run = fit(hard(), scheme=schemes.adaptive(WORKERS, load=1))
     assert run.ended == "converged"
     assert newton(run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 def test_runs_with_them_are_replayed_to_the_bit(tmp_path: Path, late: str) -> None:
     first = fit(hard(), late=late, callbacks=[Recorder(RunFolder.create(tmp_path))])
@@ -221,6 +227,7 @@ class Kill(Callback):
             self.killed += 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("death", ["replace", "leave", "spread"])
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 def test_workers_may_die_meanwhile(death: Any, late: str) -> None:
@@ -265,7 +272,10 @@ def test_what_workers_send_is_the_newton_step_of_their_tasks(load: int, real: bo
     assert [(row.kind, row.loss, row.stepped) for row in run.steps] == 4 * [("newton", None, True)]
     assert len(asks.kept) >= 4
     for part in asks.kept:
-        rows = [slice(400 * task, 400 * (task + 1)) for task in part.tasks]
+        rows = [
+            slice(400 * task, 400 * (task + 1))
+            for task in sorted({task // (6 if load > 1 else 1) for task in part.tasks})
+        ]
         expected = np.empty(60)
         problem.shard(rows).newton_step(asks.x, asks.vector, np.ones(len(rows)), 0.1, 20, expected)
         np.testing.assert_allclose(part.gradient, expected, rtol=1e-9, atol=1e-15)
@@ -326,6 +336,7 @@ def test_they_are_given_up_if_what_they_promise_hardly_falls(factor: float, off:
     assert found.off == off
 
 
+@pytest.mark.slow
 def test_a_hard_problem_with_one_slow_worker_is_not_left_to_them() -> None:
     rng = np.random.default_rng(42)
     X = rng.standard_normal((90, 60))

@@ -79,6 +79,17 @@ def test_it_converges_on_columns_far_from_0(loss: str, offset: float) -> None:
     assert above(run, near.final.objective) < 1e-7
 
 
+@pytest.mark.parametrize("offset", [1e6, 1e8, 1e10, 1e12])
+def test_it_ends_where_rounding_hides_what_is_left_of_targets_far_from_0(offset: float) -> None:
+    for seed in range(3):
+        X, y = data("squares", 2, seed)
+        run = fit(LeastSquares(np.column_stack([X, np.ones(N)]), y + offset))
+        near = fit(LeastSquares(np.column_stack([X, np.ones(N)]), y))
+        assert run.ended == "converged"
+        assert len(run.steps) < 200
+        np.testing.assert_allclose(run.x[:-1], near.x[:-1], atol=1e-16 * offset + 1e-9)
+
+
 def test_a_short_gradient_ends_a_run_at_once_where_somebody_has_chosen_what_is_short() -> None:
     X, y = data("squares", 4, seed=3)
     problem = moved("squares", X, y, 1e6)

@@ -416,6 +416,7 @@ def test_units_of_columns_do_not_matter(powers: list[int]) -> None:
     assert len(scaled.steps) <= 2 * len(run.steps) + 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1e6, 1e12, 1e17])
 @pytest.mark.parametrize("loss", ["logistic", "squares"])
 def test_it_ends_at_the_optimum_however_far_away_it_begins(loss: str, size: float) -> None:

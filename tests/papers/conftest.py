@@ -17,5 +17,4 @@ SMALL: Mapping[str, Any] = {"synthetic": "always", "rows": 600, "steps": 12}
 def reproduced(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
     """All exhibits, on synthetic stand-ins of 600 rows with 12 steps a run, on the virtual engine."""
     pytest.importorskip("matplotlib")
-    pytest.importorskip("pyarrow")
     return reproduce("erasurehead", out=tmp_path_factory.mktemp("papers") / "all", **SMALL)

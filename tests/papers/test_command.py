@@ -20,7 +20,6 @@ def call(*arguments: str) -> tuple[int, str, str]:
 @pytest.mark.slow
 def test_figures_are_made_and_json_is_all_that_is_printed(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    pytest.importorskip("pyarrow")
     out = tmp_path / "out"
     code, printed, _ = call("erasurehead", "--figure", "2f", "-f", "table1", *SMALL, "--out", str(out), "--json")
     assert code == 0
@@ -32,7 +31,6 @@ def test_figures_are_made_and_json_is_all_that_is_printed(tmp_path: Path) -> Non
 
 def test_people_get_the_tables_and_where_the_rest_is(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    pytest.importorskip("pyarrow")
     code, printed, said = call("erasurehead", "-f", "table1", *SMALL, "--out", str(tmp_path / "out"))
     assert code == 0
     assert "| Amazon | synthetic stand-in | dimension |" in printed

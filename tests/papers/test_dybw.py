@@ -25,7 +25,6 @@ def test_figures_are_chosen_by_their_beginning() -> None:
 @pytest.mark.parametrize("model", ["lrm", "2nn"])
 def test_a_setting_is_run_and_drawn(model: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    pytest.importorskip("pyarrow")
     made = reproduce("dybw", [f"mnist-{model}-6"], tmp_path / "out", steps=3, synthetic="always", rows=200)
     assert [exhibit.id for exhibit, _ in made.exhibits] == [f"mnist-{model}-6-iterations", f"mnist-{model}-6-time"]
     summary = made.exhibits[0][0].summary.rows()

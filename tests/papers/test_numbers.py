@@ -22,14 +22,6 @@ def test_csv_has_all_digits_and_empty_fields(tmp_path: Path) -> None:
     assert rows[1]["seconds"] == ""
 
 
-def test_parquet_has_the_same_and_says_what_it_is(tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
-    TABLE.write_parquet(tmp_path / "table.parquet", {"title": "of two"})
-    read = parquet.read_table(tmp_path / "table.parquet")
-    assert read.to_pylist() == TABLE.rows()
-    assert read.schema.metadata[b"title"] == b"of two"
-
-
 def test_markdown_is_for_people() -> None:
     lines = TABLE.to_markdown().splitlines()
     assert lines == [

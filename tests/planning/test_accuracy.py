@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -104,6 +105,16 @@ def test_steps_rise_with_noise_and_depth_and_fall_with_arrivals(
     assert few.asked(Accuracy(gap, noise * more)).steps >= few.asked(here).steps
     assert few.asked(here).steps >= all_but.asked(here).steps * (1.0 - 0.2 * noise) - 1e-12 or wait == 11
     assert here.steps(few.counted) <= Accuracy(gap / more, noise).steps(few.counted)
+
+
+@pytest.mark.parametrize("n_workers", [6, 12, 60])
+def test_tasks_of_fewer_rows_are_assumed_to_differ_as_much_more(n_workers: int) -> None:
+    """Other data were split into thirty tasks."""
+    here = Accuracy()
+    item = forecast(f"ignore_stragglers(wait_for={n_workers // 2})", n_workers, EXPONENTIAL)
+    noises = [noise * n_workers / 30 for noise in here.noises or ()]
+    wanted = [replace(here, noise=noise).steps(item.counted) / here.exact_steps for noise in noises]
+    assert item.steps_elsewhere == pytest.approx(wanted, rel=1e-12)
 
 
 def logistic(sort: bool) -> problems.LogisticRegression:

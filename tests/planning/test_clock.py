@@ -33,3 +33,11 @@ def test_planning_simulates_what_follows_the_clock_step_by_step() -> None:
     found = simulate_with_memory(scheme.decoder, scheme.rule, model, 50, late="preempt")
     assert found.seconds.tolist() == [row.waited for row in run.steps]
     assert forecast("erasurehead(load=2, wait_for=3)", 6, model).seconds_per_step > 0
+
+
+def test_a_forecast_meets_enough_stalls_to_say_what_they_cost() -> None:
+    model = delays.parse("stalls(20, 3)")
+    found = forecast("uncoded()", 8, model, 0.1)
+    long = forecast("uncoded()", 8, model, 0.1, steps=4000).seconds_per_step
+    assert found.seconds_per_step == pytest.approx(long, rel=0.25)
+    assert abs(found.seconds_per_step - long) < 3.0 * found.error

@@ -61,6 +61,7 @@ def ran(setting: str, law: Delays, workers: int, late: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 @pytest.mark.parametrize("gap", GAPS)
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ def fixed(n_workers: int, level: int) -> Scheme:
     return schemes.custom(codes.build("nested", n_workers=n_workers, stragglers=level).inner[level], "decodable()")
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     start=st.lists(st.sampled_from([0.0, 0.3, 0.7, 1.9, 4.2, 8.8, np.inf]), min_size=4, max_size=9),

@@ -65,6 +65,7 @@ def test_times_that_differ_a_lot_are_on_a_logarithmic_axis_without_formulas(smal
         assert all(float(label) > 0 for label in labels)
 
 
+@pytest.mark.slow
 def test_a_plan_where_nothing_is_ever_met_can_still_be_drawn(tmp_path: Path) -> None:
     dead = delays.Exponential(0.5, seed=0) + delays.parse("late([0, 1, 2, 3, 4, 5])")
     found = plan(dead, 6, settings=["exact(load=2)"])

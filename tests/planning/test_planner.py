@@ -16,11 +16,13 @@ from erasurehead.delays import read_trace
 from erasurehead.errors import InvalidArgument
 from erasurehead.planning import Accuracy, Constants, ErrorTarget, explain, forecast, plan, remarks
 from erasurehead.planning._explanations import break_even, limits
+from erasurehead.planning._pages import plan_page
 from erasurehead.planning._planner import Plan, rank
 from erasurehead.planning._settings import default_settings
 from erasurehead.planning._step_times import additive, all_groups
 from erasurehead.planning._trials import Trial
-from erasurehead.planning._what_if import rounds_to_settle
+from erasurehead.planning._what_if import by_case, if_worse, rounds_to_settle
+from erasurehead.runs import Experiment
 from erasurehead.schemes import parse_scheme
 
 from .formulas import formulas
@@ -77,6 +79,27 @@ def test_a_run_of_the_run_file_takes_the_time_that_was_planned(small: Plan, sett
     run = training.train(problem, scheme, optimizer, engine, steps=150, evaluate_every=0)
     assert run.seconds_per_step == pytest.approx(item.seconds_per_step, rel=0.1)
     assert np.mean([row.residual for row in run.steps]) / 30 == pytest.approx(item.missing, abs=0.02)
+
+
+def test_a_plan_on_a_table_says_that_a_run_file_needs_a_file_and_one_on_its_file_runs(tmp_path: Path) -> None:
+    seconds = np.random.default_rng(0).exponential(0.1, (20, 4))
+    trace, file = delays.Trace.from_table(seconds), tmp_path / "seconds.csv"
+    for drawn in (
+        delays.Bootstrap(seconds),
+        delays.Bootstrap.from_trace(trace),
+        EXPONENTIAL + delays.Bootstrap(seconds, seed=1),
+    ):
+        advice = plan(drawn, 4, settings=["uncoded()"], steps=50)
+        assert "bootstrap(20 rounds of 4 workers, keep='rounds'" in plan_page(advice).replace("&#x27;", "'")
+        with pytest.raises(
+            InvalidArgument, match=r"delays must come from a file .*; Trace\.from_table\(seconds\)\.write"
+        ):
+            advice.run_file()
+        assert advice.run_file(delays={"model": "none()"})["delays"]["model"] == "none()"
+    trace.write(file)
+    advice = plan(delays.Bootstrap.from_file(str(file)), 4, settings=["uncoded()"], steps=50)
+    tables = advice.run_file(run={"steps": 3}, data={"source": "amazon", "synthetic": "always", "rows": 500})
+    assert Experiment.from_config(tables).run().steps_taken == 3
 
 
 def test_carried_work_is_planned_with_its_memory() -> None:
@@ -167,6 +190,7 @@ class TestTraces:
         assert not any("too short" in sentence for sentence in remarks(long))
         assert short.best.error > 5 * long.best.error
 
+    @pytest.mark.slow
     def test_half_a_trace_predicts_the_other_half(self, data_folder: Path) -> None:
         path = data_folder / "traces" / "aws_lambda" / "sam-gc-cnn_profile_est_desktop_long.csv.gz"
         trace = read_trace(path, {"step": "round", "seconds": "latency_s"}, {"region": "Canada", "load": 0.75})
@@ -181,6 +205,7 @@ class TestTraces:
             plan(delays.Bootstrap(np.ones((3, 4))), 8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", ["preempt", "carry", "drop(2)"])
 def test_what_train_does_by_default_is_ranked_by_what_it_took_on_other_data(late: str) -> None:
     settings = ("exact(load=3)", "adaptive(load=3)", "adaptive(load=1)")
@@ -201,10 +226,27 @@ def test_what_train_does_by_default_is_ranked_by_what_it_took_on_other_data(late
     assert {item.steps for item in known.ranked} == {known.best.steps}  # of gradient descent, which theory is about
 
 
+def test_a_plan_says_where_its_advice_may_be_far_behind_and_nothing_where_it_cannot() -> None:
+    found = plan(EXPONENTIAL, 12, 0.02, ("exact(load=3)", "adaptive(load=3)", "ignore_stragglers(wait_for=1)"))
+    by_name = {item.setting.partition("(")[0]: item for item in found.ranked}
+    first = replace(by_name["adaptive"], steps_elsewhere=(1.0, 9.0), seconds_per_step=2.0)
+    quick = replace(by_name["ignore_stragglers"], steps_elsewhere=(math.inf, 12.0), seconds_per_step=0.5)
+    lone = replace(by_name["exact"], steps_elsewhere=(), steps=100.0, seconds_per_step=1.0)
+    rival, times = replace(found, ranked=(first, quick, lone)).behind()
+    assert (rival.setting, times) == ("ignore_stragglers(wait_for=1)", 3.0)
+    (said,) = [line for line in remarks(replace(found, ranked=(first, quick, lone))) if "times as fast" in line]
+    assert said.startswith(
+        "On some of those data sets ignore_stragglers(wait_for=1) would be up to 3 times as fast as "
+    )
+    alone = replace(found, ranked=(first, lone))
+    assert alone.behind() == (first, 1.0)
+    assert not any("times as fast" in line for line in remarks(alone))
+
+
 def test_what_never_gets_there_on_some_data_is_first_only_where_it_is_worth_the_risk() -> None:
     found = plan(EXPONENTIAL, 12, 0.02, ("exact(load=3)", "adaptive(load=3)", "ignore_stragglers(wait_for=1)"))
     (item,) = [one for one in found.ranked if one.setting.startswith("ignore")]
-    (safe,) = [one for one in found.ranked if one.setting.startswith("adaptive")]
+    (safe,) = [replace(one, steps_elsewhere=()) for one in found.ranked if one.setting.startswith("adaptive")]
     assert math.isfinite(item.steps)
     second = safe.seconds_to_target / item.seconds_per_step
 
@@ -222,6 +264,30 @@ def test_what_never_gets_there_on_some_data_is_first_only_where_it_is_worth_the_
     assert first(0.1, 0.1, math.inf)
     assert not first(0.9, 0.9, 0.9, 0.9, math.inf)
     assert first(0.9, 1.2)  # as one that is safe is
+
+
+def test_what_may_never_get_there_is_named_as_that_and_not_as_a_saving_or_a_refuge() -> None:
+    found = plan(EXPONENTIAL, 12, 0.02, ("exact(load=3)", "adaptive(load=3)", "ignore_stragglers(wait_for=1)"))
+    forecasts = {item.setting: item for item in found.ranked}
+    (name,) = [name for name in forecasts if name.startswith("ignore")]
+    quick, never = forecasts[name], (math.inf,) * len(found.best.steps_elsewhere)
+    steps = 0.5 * found.best.seconds_to_target / quick.seconds_per_step
+    found = found.of(
+        {**forecasts, name: replace(quick, steps=steps, steps_range=(0.0, math.inf), steps_elsewhere=never)}
+    )
+    assert found.best.setting == "adaptive(load=3)"
+    told = explain(found)
+    assert f"{name} would take" in told
+    assert "With less memory" not in told
+    assert if_worse(found).best.setting != name
+    for _, accuracy, item in by_case(found):  # as --task-noise would have it
+        known = Accuracy(accuracy.gap, accuracy.noise, noises=None)
+        assert found.for_accuracy(known).best.setting == item.setting
+
+
+def test_a_solver_without_redundancy_is_not_told_to_wait_for_all() -> None:
+    found = plan(EXPONENTIAL, 12, 2.0, ("adaptive(load=3)", "adaptive(load=1)"))
+    assert explain(found).startswith("Redundancy does not pay here: use adaptive(load=1). Its optimizer chooses ")
 
 
 def test_the_front_has_no_setting_that_another_beats(small: Plan) -> None:
@@ -246,6 +312,18 @@ def test_wrong_arguments_are_refused() -> None:
         plan(EXPONENTIAL, 4, settings=[])
     with pytest.raises(InvalidArgument, match="exact\\(load=9\\)"):
         plan(EXPONENTIAL, 4, settings=["exact(load=9)"])
+    for settings in ("uncoded", [3]):
+        with pytest.raises(InvalidArgument, match="settings must be schemes as texts"):
+            plan(EXPONENTIAL, 4, settings=settings)
+    with pytest.raises(InvalidArgument, match="settings must be schemes as texts"):
+        plan(EXPONENTIAL, 4, current=3)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InvalidArgument, match="delays must be a delay model, or the text of one, but it is 3"):
+        plan(3, 4)  # pyright: ignore[reportArgumentType]
+
+
+def test_delays_can_be_given_as_their_text() -> None:
+    ranked = [plan(model, 4, 0.01, ["exact(load=2)"]).ranked for model in (EXPONENTIAL, str(EXPONENTIAL))]
+    assert [item.seconds_per_step for item in ranked[0]] == [item.seconds_per_step for item in ranked[1]]
 
 
 class TestRedundancyThatCosts:
@@ -339,3 +417,32 @@ def test_uncoded_is_listed_once_however_it_is_written() -> None:
     found = plan(EXPONENTIAL, 6, settings=["uncoded", "exact(load=2)"])
     assert [item.setting for item in found.ranked] == ["exact(load=2)", "uncoded"]
     assert found.uncoded.setting == "uncoded"
+
+
+def test_of_settings_that_are_as_quick_the_one_that_needs_least_memory_is_advised(small: Plan) -> None:
+    """Four tasks a worker were advised before two that took as long, to four digits."""
+    first, second = (item for item in small.ranked if item.load == 3 and item.missing == 0.0)
+    light = replace(second, load=1, seconds_per_step=first.seconds_per_step * (1.0 + 1e-7), steps=first.steps)
+    assert rank([first, light])[0].load == 1
+    slower = replace(light, seconds_per_step=first.seconds_per_step * 1.01)
+    assert rank([slower, first])[0] is first
+    held = if_worse(small)
+    assert replace(held, best=held.advised, factor=2.0).holds
+    assert not replace(held, best=first, advised=replace(first, seconds_per_step=2 * first.seconds_per_step)).holds
+
+
+def test_uncoded_in_use_is_the_uncoded_that_all_are_compared_with() -> None:
+    """Runs write it without brackets: it was planned for twice, and its speed-up was told twice."""
+    found = plan(EXPONENTIAL, 12, 0.01, ("exact(load=3)",), steps=200, current="uncoded")
+    assert [item.setting for item in found.ranked] == ["exact(load=3)", "uncoded()"]
+    assert found.current is found.uncoded
+    assert explain(found).splitlines()[1].count("times as fast as uncoded") == 1
+
+
+def test_what_limits_a_setting_is_said_in_whole_workers_and_fewer_steps(small: Plan) -> None:
+    several = replace(small.best, messages=4, arrived=0.0, computing=0.0)
+    assert limits(small, several).startswith("no worker sends all of its 4 messages by then")
+    lucky = replace(small.best, missing=0.5, exact_steps=2.0, steps=1.8, steps_range=(1.8, 1.8))
+    assert "is missing on average, with which it took 10.0% fewer steps" in limits(small, lucky)
+    as_many = replace(lucky, steps=2.0, steps_range=(2.0, 2.0))
+    assert "is missing on average, which costs no more steps" in limits(small, as_many)

@@ -36,6 +36,7 @@ def test_shares_by_speed_are_proposed_where_machines_differ_and_time_grows_with_
     assert not any("speeds" in text for text in _settings.default_settings(2, 2, differ))  # it does not grow
 
 
+@pytest.mark.slow
 def test_tasks_computed_once_are_proposed_where_machines_are_slow_for_a_while() -> None:
     usual, slow = (f"shifted_exponential({time}, {time / 10}, scale_with_load=True)" for time in (0.5, 2.5))
     found = planned(f"markov(0.002, 0.01, {usual}, {slow})")

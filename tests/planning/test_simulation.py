@@ -17,7 +17,6 @@ from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.planning import plan
 from erasurehead.planning._arrivals import ArrivalTimes
 from erasurehead.planning._carry_over import simulate_with_memory
-from erasurehead.planning._erasures import Erasures
 from erasurehead.planning._forecasts import forecast
 from erasurehead.planning._simulation import residuals_at, simulate, stop_times
 from erasurehead.planning._step_times import additive, all_groups, first_arrivals, first_or_all_groups
@@ -123,7 +122,7 @@ def test_the_scaled_law_and_the_residual_agree_with_theory() -> None:
     expected = formulas.lemma8(n, c, r, 1.0)
     assert abs(first.seconds_per_step - expected.approximate) < 4.0 * first.error
     error = first.residual.std() / np.sqrt(20_000)
-    assert abs(first.residual.mean() - formulas.mean_residual(Erasures(n, c, r), n)) < 4.0 * error
+    assert abs(first.residual.mean() - formulas.mean_residual(formulas.Erasures(n, c, r), n)) < 4.0 * error
     assert (first.arrived == r).all()
     joint = simulate(decoder, wait_rules.first(r) | wait_rules.decodable(), law, 20_000)
     assert abs(joint.seconds_per_step - expected.joint) < 4.0 * joint.error
@@ -198,12 +197,14 @@ def test_more_steps_than_memory_holds_are_refused(run: Callable[..., object]) ->
         run(scheme.decoder, scheme.rule, EXPONENTIAL, 10**12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_workers", "steps"), [(30, 10**12), (10**6, None)])
 def test_plans_that_take_forever_are_refused_before_anything_is_built(n_workers: int, steps: int | None) -> None:
     with pytest.raises(DataError, match=f"for {n_workers:,} workers would take about .* simulate fewer workers"):
         plan(EXPONENTIAL, n_workers, steps=steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 def test_sums_that_follow_reports_are_forecast(late: Literal["preempt", "carry"]) -> None:
     text = "compute_once(load=2, pieces=2, sums=True)"

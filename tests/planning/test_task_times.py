@@ -106,6 +106,7 @@ def test_fewer_tasks_than_are_measured_are_all_of_them(clock: Clock) -> None:
         measure_task(problem, 0)
 
 
+@pytest.mark.slow
 def test_a_plan_and_the_figures_of_a_paper_measure_the_same() -> None:
     rng = np.random.default_rng(0)
     problem = LeastSquares(rng.standard_normal((3000, 400)), rng.standard_normal(3000))

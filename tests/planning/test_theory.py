@@ -14,8 +14,7 @@ from erasurehead.decoding import make_decoder
 from erasurehead.errors import InvalidArgument
 from erasurehead.planning import Constants
 from erasurehead.planning._constants import estimate_constants
-from erasurehead.planning._convergence import lemma1, theorem1, theorem2, theorem3
-from erasurehead.planning._erasures import Erasures
+from erasurehead.planning._convergence import lemma1
 from erasurehead.planning._step_times import (
     additive,
     all_groups,
@@ -24,7 +23,6 @@ from erasurehead.planning._step_times import (
     harmonic,
     minimum_mean,
     order_statistic,
-    scaled,
 )
 
 from .formulas import formulas
@@ -62,7 +60,7 @@ class TestErasures:
         ],
     )
     def test_lemma2_derived_values(self, n: int, c: int, r: int, p: float, both: float) -> None:
-        erasures = Erasures(n, c, r)
+        erasures = formulas.Erasures(n, c, r)
         assert erasures.p == pytest.approx(p, rel=1e-12)
         assert 2 * erasures.p - erasures.q == pytest.approx(both, rel=1e-9)
         assert erasures.p <= erasures.q <= 2 * erasures.p
@@ -70,7 +68,7 @@ class TestErasures:
     @pytest.mark.parametrize(("n", "c", "r"), [(30, 3, 11), (12, 2, 6), (20, 5, 4)])
     def test_lemma2_and_the_number_of_missing_groups_against_simulation(self, n: int, c: int, r: int) -> None:
         present = heard(n, r, c)
-        erasures = Erasures(n, c, r)
+        erasures = formulas.Erasures(n, c, r)
         one, two = formulas.moments(erasures)
         assert close(present[:, 0].astype(float), one)
         assert close((present[:, 0] & present[:, -1]).astype(float), two)
@@ -83,7 +81,7 @@ class TestErasures:
 
     @given(l=st.integers(1, 6), groups=st.integers(1, 12), share=st.floats(0, 1))
     def test_the_distribution_agrees_with_its_own_moments(self, l: int, groups: int, share: float) -> None:  # noqa: E741 - the paper's letter
-        erasures = Erasures(l * groups, l, round(share * l * groups))
+        erasures = formulas.Erasures(l * groups, l, round(share * l * groups))
         law = formulas.missing_groups(erasures)
         missing = np.arange(groups + 1)
         assert law.sum() == pytest.approx(1.0, abs=1e-12)
@@ -95,7 +93,7 @@ class TestErasures:
         assert erasures.p <= formulas.lemma5(erasures) + 1e-15  # Lemma 5
 
     def test_a_thousand_workers_lose_no_digits(self) -> None:
-        law = formulas.missing_groups(Erasures(1000, 4, 400))
+        law = formulas.missing_groups(formulas.Erasures(1000, 4, 400))
         assert law.sum() == pytest.approx(1.0, abs=1e-12)
         assert law.min() >= 0.0
 
@@ -103,12 +101,12 @@ class TestErasures:
         decoder = make_decoder(fractional_repetition(12, 3))
         rng = np.random.default_rng(3)
         residuals = np.array([decoder.residual(rng.permutation(12)[:5].tolist()) for _ in range(4000)])
-        assert close(residuals, formulas.mean_residual(Erasures(12, 3, 5), 12))
+        assert close(residuals, formulas.mean_residual(formulas.Erasures(12, 3, 5), 12))
 
     def test_lemma3_and_lemma4_against_simulation(self) -> None:
         rng = np.random.default_rng(5)
         groups = rng.standard_normal((10, 4))
-        erasures = Erasures(30, 3, 11)
+        erasures = formulas.Erasures(30, 3, 11)
         estimates = heard(30, 11, 3).astype(float) @ groups
         factor, second = formulas.lemma3(erasures, groups / 30)
         full = groups.sum(axis=0) / 30
@@ -124,7 +122,7 @@ class TestErasures:
     )
     def test_wrong_numbers_are_refused(self, n: int, replicas: int, waited: int, said: str) -> None:
         with pytest.raises(InvalidArgument, match=said):
-            Erasures(n, replicas, waited)
+            formulas.Erasures(n, replicas, waited)
 
 
 class TestStepTimes:
@@ -167,11 +165,11 @@ class TestStepTimes:
         assert times.exact == pytest.approx(exact, abs=1e-8)
         assert times.exact_as_printed == pytest.approx(printed, abs=1e-8)
         assert times.approximate == pytest.approx(approximate, abs=1e-8)
-        assert formulas.any_but(scaled(n, c, rate), n, c - 1) == pytest.approx(mds, abs=1e-8)
+        assert formulas.any_but(formulas.scaled(n, c, rate), n, c - 1) == pytest.approx(mds, abs=1e-8)
 
     @pytest.mark.parametrize(("n", "c", "r"), [(30, 3, 15), (30, 3, 20), (30, 5, 15), (12, 2, 6)])
     def test_lemma8_against_simulation_and_the_printed_formula_is_wrong(self, n: int, c: int, r: int) -> None:
-        law = scaled(n, c, 1.0)
+        law = formulas.scaled(n, c, 1.0)
         times = law.shift + law.mean * exponentials(n)
         groups = times.reshape(-1, n // c, c).min(axis=2)
         waited = np.sort(times, axis=1)[:, r - 1]
@@ -194,10 +192,10 @@ class TestStepTimes:
         assert formulas.any_but(law, 30, 2) == pytest.approx(1.277, abs=1e-3)
 
     def test_joint_rule_of_the_worked_example(self) -> None:
-        assert first_or_all_groups(scaled(30, 3, 1.0), 30, 3, 15) == pytest.approx(0.1661, abs=2e-4)
-        assert Erasures(30, 3, 15).complete == pytest.approx(0.2177, abs=1e-4)
-        assert Erasures(30, 3, 20).complete == pytest.approx(0.72, abs=1e-3)
-        assert Erasures(30, 5, 15).complete == pytest.approx(0.875, abs=1e-3)
+        assert first_or_all_groups(formulas.scaled(30, 3, 1.0), 30, 3, 15) == pytest.approx(0.1661, abs=2e-4)
+        assert formulas.Erasures(30, 3, 15).complete == pytest.approx(0.2177, abs=1e-4)
+        assert formulas.Erasures(30, 3, 20).complete == pytest.approx(0.72, abs=1e-3)
+        assert formulas.Erasures(30, 5, 15).complete == pytest.approx(0.875, abs=1e-3)
 
     def test_wrong_numbers_are_refused(self) -> None:
         with pytest.raises(InvalidArgument, match="shift must be at least 0"):
@@ -207,15 +205,15 @@ class TestStepTimes:
         for call in (
             lambda: formulas.lemma8(30, 3, 15, 0.0),
             lambda: additive(3, 0.1, 0),
-            lambda: scaled(30, 3, math.nan),
+            lambda: formulas.scaled(30, 3, math.nan),
             lambda: formulas.predicted_times(CONSTANTS, 30, 3, 15, 0.0, 1.0),
         ):
             with pytest.raises(InvalidArgument, match="rate must be greater than 0 and finite"):
                 call()
         with pytest.raises(InvalidArgument, match="n_tasks must be at least 1"):
-            scaled(0, 1, 1.0)
+            formulas.scaled(0, 1, 1.0)
         with pytest.raises(InvalidArgument, match="stragglers must be at least 0"):
-            formulas.any_but(scaled(30, 3, 1.0), 30, -1)
+            formulas.any_but(formulas.scaled(30, 3, 1.0), 30, -1)
 
     def test_whole_numbers_may_be_floats(self) -> None:
         assert order_statistic(3.0, 2.0) == order_statistic(3, 2)  # pyright: ignore[reportArgumentType]
@@ -227,21 +225,21 @@ CONSTANTS = Constants(mu=0.1, beta=1.0, sigma=2.0, gap=5.0)
 class TestConvergence:
     def test_the_floor_of_theorem1_is_where_its_recursion_settles(self) -> None:
         """One step: gap <- (1 - (1-p) kappa) gap + (q-p) c sigma^2 / (2 beta n)."""
-        erasures = Erasures(30, 3, 15)
+        erasures = formulas.Erasures(30, 3, 15)
         gap = 0.0
         for _ in range(1000):
             gap = (1.0 - (1.0 - erasures.p) * 0.1) * gap + (erasures.q - erasures.p) * 3 * 4.0 / (2.0 * 1.0 * 30)
-        assert theorem1(CONSTANTS, erasures, 30).floor == pytest.approx(gap, rel=1e-9)
+        assert formulas.theorem1(CONSTANTS, erasures, 30).floor == pytest.approx(gap, rel=1e-9)
 
     @pytest.mark.parametrize("r", [11, 20])
     def test_theorem2_is_no_tighter_than_theorem1(self, r: int) -> None:
-        loose = theorem2(CONSTANTS, 30, 3, r)
-        tight = theorem1(CONSTANTS, Erasures(30, 3, r), 30)
+        loose = formulas.theorem2(CONSTANTS, 30, 3, r)
+        tight = formulas.theorem1(CONSTANTS, formulas.Erasures(30, 3, r), 30)
         assert tight.floor <= loose.floor
         assert tight.factor <= loose.factor + 1e-12
 
     def test_steps_to_is_where_the_bound_is_reached(self) -> None:
-        bound = theorem1(CONSTANTS, Erasures(30, 3, 15), 30)
+        bound = formulas.theorem1(CONSTANTS, formulas.Erasures(30, 3, 15), 30)
         steps = bound.steps_to(2.0 * bound.floor)
         assert bound.after(math.ceil(steps)) <= 2.0 * bound.floor < bound.after(math.floor(steps))
         assert bound.steps_to(bound.floor) == math.inf
@@ -256,7 +254,7 @@ class TestConvergence:
         centres = rng.standard_normal((n, 2))
         minimum = 0.5 * (((centres.mean(axis=0) - centres) ** 2) @ curvature).mean()
         x = np.tile(centres.mean(axis=0) + 3.0, (runs, 1))
-        erasures = Erasures(n, c, r)
+        erasures = formulas.Erasures(n, c, r)
         present = heard(n, r, c, runs * steps).reshape(steps, runs, n // c)
         rate = 1.0 - erasures.p
         sigma, gaps = 0.0, []
@@ -267,7 +265,7 @@ class TestConvergence:
             weights = np.repeat(chosen, c, axis=1) / (n * (1.0 - erasures.p))
             x = x - rate * np.einsum("rn,rnd->rd", weights, gradients)
         constants = Constants(0.1, 1.0, sigma, float(gaps[0][0]))
-        bound = theorem1(constants, erasures, n)
+        bound = formulas.theorem1(constants, erasures, n)
         means = np.array([gap.mean() for gap in gaps])
         assert all(mean <= bound.after(step) for step, mean in enumerate(means))
         assert means[-1] < 0.5 * means[0]
@@ -275,8 +273,8 @@ class TestConvergence:
     def test_theorem3_is_an_upper_bound_on_the_predicted_times(self) -> None:
         quiet = Constants(mu=0.1, beta=1.0, sigma=0.1, gap=5.0)
         for n, c, r in ((30, 3, 15), (30, 5, 20), (60, 4, 30), (60, 2, 45)):
-            epsilon = max(0.01, 1.01 * theorem3(quiet, n, c, r, 1.0).least_epsilon)
-            bounds = theorem3(quiet, n, c, r, epsilon)
+            epsilon = max(0.01, 1.01 * formulas.theorem3(quiet, n, c, r, 1.0).least_epsilon)
+            bounds = formulas.theorem3(quiet, n, c, r, epsilon)
             times = formulas.predicted_times(quiet, n, c, r, 1.0 / c, epsilon)
             whole = 1.05  # bounds do not round steps up
             assert times.uncoded <= bounds.uncoded * whole
@@ -288,7 +286,7 @@ class TestConvergence:
     def test_the_printed_exact_bound_of_theorem3_is_violated(self) -> None:
         """With H_(n/c) close to log(n/c) + 1 - a group for each worker pair, few groups - the printed bound fails."""
         n, c = 30, 30
-        bounds = theorem3(CONSTANTS, n, c, 15, 1.0)
+        bounds = formulas.theorem3(CONSTANTS, n, c, 15, 1.0)
         steps = lemma1(CONSTANTS).steps_to(1.0)
         real = steps * formulas.lemma8(n, c, 15, 1.0 / c).exact
         assert bounds.exact_as_printed < real <= bounds.exact * 1.0000001
@@ -298,17 +296,17 @@ class TestConvergence:
         [
             (lambda: Constants(0.0, 1.0, 1.0, 1.0), "mu must be greater than 0"),
             (lambda: Constants(2.0, 1.0, 1.0, 1.0), "beta must be at least mu, 2"),
-            (lambda: theorem2(CONSTANTS, 30, 1, 11), "c must be at least n ln 2 / r"),
-            (lambda: theorem2(CONSTANTS, 30, 3, 0), "r must be at least 1"),
-            (lambda: theorem2(CONSTANTS, 30, 31, 11), "c must be at most 30"),
-            (lambda: theorem3(CONSTANTS, 30, 0, 11, 1.0), "c must be at least 1"),
+            (lambda: formulas.theorem2(CONSTANTS, 30, 1, 11), "c must be at least n ln 2 / r"),
+            (lambda: formulas.theorem2(CONSTANTS, 30, 3, 0), "r must be at least 1"),
+            (lambda: formulas.theorem2(CONSTANTS, 30, 31, 11), "c must be at most 30"),
+            (lambda: formulas.theorem3(CONSTANTS, 30, 0, 11, 1.0), "c must be at least 1"),
             (
-                lambda: formulas.lemma3(Erasures(6, 2, 3), np.ones(3)),
+                lambda: formulas.lemma3(formulas.Erasures(6, 2, 3), np.ones(3)),
                 "group_gradients must have a row for each of 3 groups",
             ),
-            (lambda: theorem1(CONSTANTS, Erasures(30, 3, 0), 30), "waited must be at least 1"),
-            (lambda: theorem3(CONSTANTS, 30, 3, 30, 1.0), "r must be at most 29"),
-            (lambda: theorem3(CONSTANTS, 30, 3, 15, 9.0), "smaller than the gap, 5"),
+            (lambda: formulas.theorem1(CONSTANTS, formulas.Erasures(30, 3, 0), 30), "waited must be at least 1"),
+            (lambda: formulas.theorem3(CONSTANTS, 30, 3, 30, 1.0), "r must be at most 29"),
+            (lambda: formulas.theorem3(CONSTANTS, 30, 3, 15, 9.0), "smaller than the gap, 5"),
         ],
     )
     def test_wrong_numbers_are_refused(self, make: object, said: str) -> None:
@@ -318,7 +316,7 @@ class TestConvergence:
     def test_the_fastest_and_the_slowest_contraction(self) -> None:
         """A step along a perfectly conditioned objective reaches the optimum; curvatures may differ by 1e17, too."""
         perfect, flat = Constants(1.0, 1.0, 1.0, 1.0), Constants(1e-17, 1.0, 0.0, 1.0)
-        times = theorem3(perfect, 100, 100, 99, 0.5)
+        times = formulas.theorem3(perfect, 100, 100, 99, 0.5)
         assert times.approximate == pytest.approx((100**2 * math.log(100) + 100**2 + 100) / 100)
         assert lemma1(flat).steps_to(0.5) == math.inf
         assert lemma1(perfect).steps_to(0.5) == 1.0

@@ -50,6 +50,7 @@ def test_bands_hold_groups_that_are_late_together_though_they_never_were_in_the_
     assert np.mean([abs(item.seconds_per_step - true) < 1.96 * item.error for item in found]) >= 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("law", "waited"), [(stalls, 12), (stalls, 8), (seldom, 8), (seldom, 12)])
 def test_bands_hold_the_true_mean_nearly_as_often_as_they_say(law: Law, waited: int) -> None:
     scheme = parse_scheme(f"ignore_stragglers(wait_for={waited})" if waited < 12 else "uncoded()", 12)

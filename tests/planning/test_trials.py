@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from erasurehead.planning._explanations import break_even, limits
 from erasurehead.planning._racing import after, race
 from erasurehead.planning._settings import adaptive_settings, usual_setting
 from erasurehead.planning._trainer import Trainer
-from erasurehead.planning._trials import Runs, Trial, took
+from erasurehead.planning._trials import Runs, Trial, simulated_steps, took
 from erasurehead.planning._what_if import if_worse
 from erasurehead.schemes import parse_scheme
 
@@ -100,6 +101,26 @@ def test_the_front_is_raced_with_the_first_settings_and_uncoded() -> None:
     assert {item.setting for item in again.ranked} == {item.setting for item in found.ranked}
     lossless = [trial for trial in trials if trial.setting.startswith(("exact", "uncoded")) and not trial.given_up]
     assert len({trial.median_steps for trial in lossless}) == 1  # they share the steps of exact training
+
+
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+def test_no_more_of_a_trial_without_loss_is_simulated_than_exact_training_needs(
+    late: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[int]()
+
+    def counted(*of: Any) -> Any:
+        asked.append(of[-1])
+        return simulated_steps(*of)
+
+    monkeypatch.setattr("erasurehead.planning._trials.simulated_steps", counted)
+    (trial,) = tried(["exact(load=3)"], nesterov, EXPONENTIAL, ("gap", 0.05), 200, 2, 0.01, late)
+    assert 1.0 < trial.median_steps < 100.0
+    assert set(asked) == set(trial.steps)
+    assert len(asked) == 2
+    asked.clear()
+    tried(["ignore_stragglers(wait_for=9)"], nesterov, EXPONENTIAL, ("gap", 0.05), 200, 1, 0.01, late)
+    assert asked == [trial.median_steps, 200]
 
 
 def solver() -> optimizers.QuasiNewton:
@@ -184,6 +205,7 @@ def test_a_message_per_task_is_tried_where_delays_grow_with_the_load() -> None:
     assert "workers send all of their 3 messages by then" in limits(found, by_setting[several[1]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [2, 12])
 def test_the_default_of_train_is_named_as_such_for_any_number_of_workers(workers: int) -> None:
     """It was looked for by a text that only three workers and more have."""
@@ -366,12 +388,33 @@ def test_a_setting_that_sometimes_misses_the_target_takes_longer_than_its_median
     lucky = Trial("lucky", (1.0,) * 7, (0.01,) * 7, steps, 17, (300.0, 300.0, 300.0, 17.0, 17.0, 17.0, 17.0))
     assert sure.median_steps == lucky.median_steps == 11.0
     assert sure.expected_steps == 11.0
+    early = replace(lucky, begins_early=True)
+    assert early.expected_steps == pytest.approx((11**4 * 10 * 14 * 17) ** (1 / 7))
     assert lucky.expected_steps == pytest.approx((4 * 11 + 10 + 14 + 17) / 7)
     never = Trial("never", (math.inf,) * 3, (0.2,) * 3, (math.inf, math.inf, 12.0), 17, (17.0,) * 3)
     assert math.isinf(never.expected_steps)
     assert Trial("bare", (1.0, 1.0, math.inf), (0.01,) * 3, (5.0, 7.0, math.inf)).expected_steps == pytest.approx(
         19 / 3
     )
+
+
+def test_what_is_ended_early_for_missing_the_target_is_not_first_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five of seven runs were quick, and two missed the target: these counted as having taken what they were given."""
+    found = plan(EXPONENTIAL, 12, 0.01, ("exact(load=3)", "ignore_stragglers(wait_for=9)", "uncoded()"), steps=200)
+    pace = {item.setting: item.seconds_per_step for item in found.ranked}
+    risky, sure = "ignore_stragglers(wait_for=9)", "exact(load=3)"
+
+    def trial(_: Runs, setting: str, often: int, *more: float) -> Trial:
+        count = 10.0 if setting == sure else 8.0 * pace[sure] / pace[risky] if setting == risky else 100.0
+        steps = tuple(math.inf if setting == risky and number > 4 else count for number in range(often))
+        seconds = tuple(one * pace[setting] for one in steps)
+        return Trial(setting, seconds, (0.01,) * often, steps, 3 if math.inf in steps else 0, (count,) * often)
+
+    monkeypatch.setattr(Runs, "trial", trial)
+    first, second, _ = race(found, PROBLEM, descent, ("gap", 0.05), 60, 3)
+    assert (first.setting, second.setting) == (sure, risky)
+    assert second.expected_steps * pace[risky] == pytest.approx((8.0 + 2 / 7 * 10.0) * pace[sure])
+    assert after(found, (first, second)).best.setting == sure
 
 
 def test_wrong_counts_are_refused() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -75,6 +76,7 @@ def test_arrays_of_a_block_may_be_read_only() -> None:
 
 
 def test_arrays_of_other_types_are_refused_not_compiled_for() -> None:
+    import_module("erasurehead.problems._machine_code")  # as once there is something to gain by it
     block = pattern_block(sparse.csr_array(np.eye(3)))
     with pytest.raises(TypeError, match="No matching definition"):
         block.multiply(np.ones((1, 3), dtype=np.float32), np.empty((1, 3)))

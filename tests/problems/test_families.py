@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,8 @@ def test_generalized_linear_models_end_at_scikit_learns_optimum(loss: str, schem
     assert scores["deviance"] == pytest.approx(deviance, rel=1e-9)
     assert scores["rmse"] == pytest.approx(np.sqrt(np.mean((other.predict(X_FREE) - y) ** 2)), rel=1e-6)
     assert problem.training_metrics(run.x) == scores
+    with warnings.catch_warnings(action="error"):
+        assert not np.isfinite(problem.metrics(1e6 * np.ones_like(run.x))["deviance"])  # a model that has diverged
 
 
 def test_huber_ends_at_scikit_learns_optimum_at_the_threshold_that_it_finds() -> None:

@@ -101,6 +101,7 @@ def test_the_default_solver_takes_a_loss_on_all_its_data_to_a_minimum() -> None:
     np.testing.assert_allclose(run.x, 1.0, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_mini_batches_come_from_seed_task_and_step_and_replicas_agree() -> None:
     made = problem(batch_size=4, seed=7)
 
@@ -135,6 +136,7 @@ def test_a_batch_of_a_whole_task_is_the_task_to_the_bit() -> None:
     assert all_of_it.tobytes() == some.tobytes()
 
 
+@pytest.mark.slow
 def test_programs_travel_with_losses_that_only_this_process_knows() -> None:
     shift = 0.5
     made = problems.jax(lambda w, batch: jnp.mean((batch @ w - shift) ** 2), np.zeros(3), X)
@@ -232,6 +234,7 @@ BAD = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("options", "said"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
 def test_what_cannot_be_is_refused_in_a_sentence(options: dict[str, Any], said: str) -> None:
     given = {"loss": logistic, "parameters": W, "data": {"x": X, "y": Y}, **options}

@@ -101,3 +101,32 @@ def test_margins_that_are_not_finite_are_not_hidden(margin: float) -> None:
     else:
         assert slopes[1] == (0.0 if margin > 0 else -1.0)
         assert loss == (pytest.approx(np.log(2.0)) if margin > 0 else np.inf)
+
+
+@given(sizes, st.integers(1, 60), st.floats(0.0, 1.0), st.booleans(), st.integers(0, 10_000))
+def test_small_sums_over_pairs_have_the_bits_of_large_ones(
+    rows: int, columns: int, filled: float, ones: bool, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    dense = (rng.random((min(rows, 600), columns)) < filled * rng.random(columns)).astype(float)
+    values = dense if ones else dense * rng.normal(size=dense.shape)
+    weights, upper = rng.normal(size=len(dense)), np.triu_indices(columns)
+    sums = np.full(len(upper[0]), np.nan)
+    assert both("weighted_pairs", sparse.csr_array(values), weights, sums, changed=2)
+    kernels.weighted_pairs(sparse.csr_array(values), weights, sums)
+    np.testing.assert_allclose(sums, (values.T @ (weights[:, np.newaxis] * values))[upper], atol=1e-12)
+
+
+@given(sizes, st.integers(1, 60), st.floats(0.0, 1.0), st.integers(0, 10_000))
+def test_small_blocks_of_ones_have_the_rows_of_large_ones(rows: int, columns: int, filled: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    ones = (rng.random((min(rows, 600), columns)) < filled * rng.random(columns)).astype(float)
+    block, chosen = pattern_block(sparse.csr_array(ones)), np.flatnonzero(rng.random(columns) < 0.5)
+    found = block.among(chosen)
+    assert found.has_sorted_indices
+    np.testing.assert_array_equal(found.toarray(), ones[:, chosen])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "_machine_code", lambda size: None)
+        slow = block.among(chosen)
+    np.testing.assert_array_equal(slow.indptr, found.indptr)
+    np.testing.assert_array_equal(slow.indices, found.indices)

@@ -38,6 +38,7 @@ def with_town(values: Array, *others: Array) -> Any:
     return np.column_stack([X, values, *others])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_a_run_on_classes_that_the_data_tell_apart_says_that_there_is_no_minimum(form: Any) -> None:
     assert without_minimum(LogisticRegression(form(X), APART))
@@ -53,6 +54,7 @@ def test_a_run_on_classes_that_the_data_tell_apart_says_that_there_is_no_minimum
     assert without_minimum(SoftmaxRegression(form(np.c_[X, ONES]), THREE, n_classes=4))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_other_objectives_have_one(form: Any) -> None:
     assert not without_minimum(LogisticRegression(form(with_town(ONES)), NOISY))

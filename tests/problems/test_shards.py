@@ -14,7 +14,7 @@ from erasurehead.errors import InvalidArgument
 from erasurehead.problems import LogisticRegression, Shard
 from erasurehead.problems._blocks import MOST_ROWS
 from erasurehead.problems._linear import LinearProblem
-from erasurehead.problems._shards import parameters_of
+from erasurehead.problems._shards import LinearShard, parameters_of
 
 from .oracles import FORMS, KINDS, Case, case_of, cases, gradients, losses
 
@@ -140,6 +140,43 @@ def test_a_task_left_out_does_not_spoil_the_others() -> None:
     out = np.empty(2)
     shard.combine(np.array([np.nan, 0.0]), np.array([0.0, 1.0]), 0, out)
     np.testing.assert_array_equal(out, [0.0, 0.25])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_task_that_is_asked_for_alone_is_cut_out_of_those_around_it(kind: str, form: str) -> None:
+    case = case_of(kind, form, 1)
+    problem = case.problem()
+    tasks = split_samples(problem.n_samples, 4)
+    together = problem.shard(tasks)
+    for _ in range(2):  # kept since the first time
+        for task, rows in enumerate(tasks):
+            gradient, loss = combined(problem, together, case.x, np.eye(4)[task])
+            expected, value = combined(problem, problem.shard([rows]), case.x, np.ones(1))
+            np.testing.assert_allclose(gradient, expected, rtol=1e-12, atol=1e-15)
+            assert loss == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("form", FORMS)
+def test_sums_are_the_same_bits_when_tasks_are_cut(kind: str, form: str) -> None:
+    case = case_of(kind, form, 1, n_rows=60)
+    problem, fine = case.problem(), split_samples(60, 12)
+    whole = problem.shard(split_samples(60, 4))
+    assert isinstance(whole, LinearShard)
+    cut = whole.cut([[rows.stop - rows.start for rows in fine[first : first + 3]] for first in range(0, 12, 3)])
+    assert cut.n_tasks == 12
+    for coefficients in (np.ones(4), np.array([1.0, 0.0, 2.0, 1.0])):
+        (expected, value), (gradient, loss) = (
+            combined(problem, shard, case.x, some)
+            for shard, some in ((whole, coefficients), (cut, np.repeat(coefficients, 3)))
+        )
+        assert (gradient.tobytes(), loss) == (expected.tobytes(), value)
+    for task, rows in enumerate(fine):
+        gradient, loss = combined(problem, cut, case.x, np.eye(12)[task])
+        expected, value = combined(problem, problem.shard([rows]), case.x, np.ones(1))
+        np.testing.assert_allclose(gradient, expected, rtol=1e-12, atol=1e-15)
+        assert loss == pytest.approx(value, rel=1e-12)
 
 
 def test_vectors_of_another_length_are_refused() -> None:

@@ -226,6 +226,7 @@ def test_pairs_that_are_no_sums_with_weights_are_refused(loss: Any, said: str) -
         problems.torch(linear(), (X, Y), loss)
 
 
+@pytest.mark.slow
 def test_modules_in_bfloat16_train() -> None:
     made = problems.torch(linear(torch.bfloat16), (X, Y), MSE)
     run = train(made, schemes.exact(4, load=2), GradientDescent(made.initial(), rate=0.1), VirtualEngine(), steps=50)

@@ -27,6 +27,12 @@ def test_each_figure_is_the_mean_over_the_steps(runs: list[Run]) -> None:
         assert (row.n_workers, row.died, row.incidents, row.stopped) == (12, 0, 0, "")
 
 
+def test_a_residual_of_rounding_is_none(runs: list[Run]) -> None:
+    rounded = replace(runs[0], steps=[replace(row, residual=2.9e-30) for row in runs[0].steps])
+    (row,) = comparison_table([rounded])
+    assert row.residual == 0.0
+
+
 def test_the_share_left_out_is_the_residual_over_the_tasks(runs: list[Run]) -> None:
     rows = comparison_table(runs)
     assert rows[0].left_out == rows[1].left_out == 0.0

@@ -64,7 +64,7 @@ def main() -> None:
     """Kill every kind of run."""
     place, rng = Path(sys.argv[1]), random.Random(int(sys.argv[2]))
     crash_driver.no_fsync()
-    for name in ("points", "penalty"):  # so that forks need not load anything
+    for name in ("points", "penalty", "once", "sums", "nested"):  # so that forks need not load anything
         run(place / f"warm-{name}", name)
     print(json.dumps({name: kill_at_stages(place, name, rng) for name in KINDS}))
 

@@ -43,6 +43,7 @@ def test_it_ends_when_its_time_is_up(tmp_path: Path) -> None:
     assert "has not converged in" in str(solved)
 
 
+@pytest.mark.slow
 def test_a_comparison_keeps_it_beside_its_table(tmp_path: Path) -> None:
     tables = {
         "data": {"source": "covertype", "synthetic": "always", "rows": 600},

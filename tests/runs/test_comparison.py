@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from erasurehead._internal.signals import Terminated
 from erasurehead.errors import InvalidArgument, Unreachable
 from erasurehead.runs import Comparison, build_config
-from erasurehead.runs._comparison import common_target, parse_target
+from erasurehead.runs._targets import common_target, parse_target
 from erasurehead.schemes import Scheme
 from erasurehead.training import Callback, Run
 from erasurehead.training._result import Evaluation
@@ -173,6 +173,20 @@ def test_the_depth_of_each_run_is_told_from_the_exact_objective(tmp_path: Path) 
     )
     assert f"where a pass takes one machine more than about {seconds / passes:.2g} s" in outcome.pays
     assert trained.report((), ()).pays == ""
+
+
+def test_distributing_never_pays_where_every_worker_computes_all_of_the_data(tmp_path: Path) -> None:
+    """One worker alone was said to be quicker than one machine from some time of a pass on."""
+    small(tmp_path)
+    tables = {
+        "data": {"source": str(tmp_path / "data.npy")},
+        "run": {"engine": "virtual", "workers": 3, "steps": 6, "out": str(tmp_path / "all")},
+    }
+    trained = Comparison.from_config(build_config(tables), ("exact(load=3)",)).run()
+    assert trained.report((), trained.alone(60.0)).pays == ""
+    tables["run"]["out"] = str(tmp_path / "some")
+    trained = Comparison.from_config(build_config(tables), ("exact(load=3)", "uncoded()")).run()
+    assert " of all data, and uncoded " in trained.report((), trained.alone(60.0)).pays
 
 
 def test_gaps_are_not_told_from_the_best_of_the_runs(tmp_path: Path) -> None:

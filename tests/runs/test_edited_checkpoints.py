@@ -192,6 +192,7 @@ ENDLESS: list[tuple[str, str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("base", "place", "value"), ENDLESS, ids=[f"{base} {place}" for base, place, _ in ENDLESS])
 def test_a_state_that_no_run_can_have_is_refused(bases: Path, base: str, place: str, value: Any) -> None:
     def change(body: Any) -> None:

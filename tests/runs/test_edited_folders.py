@@ -151,7 +151,7 @@ def put(*path: Any) -> Callable[[Any], None]:
         ("consensus", "summary.json", put("peers", 0.5), "peers must be a whole number"),
         ("train", "summary.json", put("neglected", ["x"]), "neglected.0 must be an object with keys, but it is 'x'"),
         ("train", "summary.json", put("final", {"objective": 1.0}), "summary.json lacks 'first_objective'"),
-        ("train", "summary.json", put("changed_by_others", 1), "changed_by_others must be a list, but it is 1"),
+        ("train", "summary.json", put("resumed", 1), "resumed must be a list, but it is 1"),
         ("train", "summary.json", put("data", "name", 7), "data.name must be a text, but it is 7"),
         ("train", "evaluations.jsonl", put(1, "metrics", "auc", "x"), "line 2: metrics.auc must be a number"),
         ("train", "evaluations.jsonl", put(1, "metrics", "auc", {}), "line 2: metrics.auc must be a number"),

@@ -163,6 +163,7 @@ def test_the_default_step_size_is_one_over_the_curvature() -> None:
     assert 0.85 < mine.config.optimizer.rate * curvature <= 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scheme", "lag"),
     [
@@ -186,6 +187,7 @@ def test_the_default_step_size_converges_also_with_old_gradients(scheme: str, la
         assert mine.run().evaluations[-1].metrics["r2"] > 0.9
 
 
+@pytest.mark.slow
 def test_a_step_size_that_diverges_with_old_gradients_is_told_of_with_one_that_does_not() -> None:
     old = {"scheme": "ringleader", "delays": {"late": "carry", "model": "exponential(1)"}}
     default = experiment(own(workers=12, steps=400), old).config.optimizer.rate

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,6 +43,19 @@ def test_a_run_is_read_back_as_it_was(tmp_path: Path) -> None:
     assert again.evaluations == run.evaluations
     assert (again.scheme, again.engine, again.stopped) == (run.scheme, run.engine, "")
     assert (again.start_seconds, again.seconds_per_step) == (run.start_seconds, run.seconds_per_step)
+
+
+@pytest.mark.parametrize("ending", [{"until": "gap < 0.5"}, {"max_seconds": 2.0}, {"tolerance": 0.99}, {}], ids=str)
+def test_what_ended_a_run_is_read_back(ending: dict[str, Any], tmp_path: Path) -> None:
+    problem = Quadratic.random(24, 5, seed=1, l2=0.01)
+    optimizer = optimizers.GradientDescent(problem.initial(), 0.05)
+    engine, recorder = engines.VirtualEngine(delays.Exponential(0.5)), Recorder(RunFolder.create(tmp_path / "run"))
+    run = training.train(problem, schemes.exact(6, load=2), optimizer, engine, 30, [recorder], **ending)
+    again = RunFolder.open(tmp_path / "run").run
+    expected = next(iter(ending), "steps")
+    assert again.ended == run.ended == ("converged" if expected == "tolerance" else expected)
+    assert again.optimum == run.optimum
+    assert list(again.measured) == list(run.measured)[-1:]
 
 
 def test_the_summary_has_the_figures_of_the_run(tmp_path: Path) -> None:

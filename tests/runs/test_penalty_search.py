@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,7 @@ def refitted(data: Dataset, l2: float) -> float:
     return total / len(y)
 
 
+@pytest.mark.slow
 def test_the_losses_are_those_of_models_fitted_without_the_rows(tmp_path: Path) -> None:
     data = read(table(tmp_path / "a.csv", 60, 2))
     search = search_penalty(data, ProblemSection(loss="logistic"))
@@ -58,6 +59,7 @@ def test_the_losses_are_those_of_models_fitted_without_the_rows(tmp_path: Path) 
     assert search.losses[-2:] >= (min(search.losses),) * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loss", "classes"), [("least_squares", 0), ("softmax", 3), ("huber(1.5)", 0), ("quantile(0.9)", 0), ("poisson", 4)]
 )
@@ -69,6 +71,7 @@ def test_every_loss_is_tuned(tmp_path: Path, loss: str, classes: int) -> None:
     assert min(search.losses) < search.losses[0]  # columns tell something
 
 
+@pytest.mark.slow
 def test_balanced_classes_and_an_l1_are_those_of_the_fits(tmp_path: Path) -> None:
     data = read(table(tmp_path / "a.csv", 80, 2))
     plain, balanced, sparse = (
@@ -83,6 +86,7 @@ def test_balanced_classes_and_an_l1_are_those_of_the_fits(tmp_path: Path) -> Non
     assert balanced[0] == pytest.approx(plain[0], rel=0.05)  # halves of the rows are of either class
 
 
+@pytest.mark.slow
 def test_a_run_has_the_number_and_how_it_was_found(tmp_path: Path) -> None:
     path = table(tmp_path / "a.csv", 100, 2)
     heard: list[str] = []
@@ -94,13 +98,14 @@ def test_a_run_has_the_number_and_how_it_was_found(tmp_path: Path) -> None:
     assert experiment.config.problem.l2 == search.l2 == experiment.problem.l2
     assert [text.partition(" ")[0] for text in heard] == ["reading", "looking"]
     assert f"l2 {search.l2:.3g}, the best of {len(search.path)}" in str(search)
-    assert json.loads(json.dumps(search.as_dict()))["l2"] == search.l2
+    assert json.loads(json.dumps(asdict(search)))["l2"] == search.l2
     experiment.run()
     again = Experiment.resume(tmp_path / "out", {"run": {"steps": 5}})
     assert again.search is None  # the folder has the number
     assert again.config.problem.l2 == search.l2
 
 
+@pytest.mark.slow
 def test_the_default_is_named_where_it_was_tried(tmp_path: Path) -> None:
     search = search_penalty(read(table(tmp_path / "a.csv", 60, 2)), ProblemSection(loss="logistic"))
     assert f"with the default {1 / 48:.3g}" in str(replace(search, path=(0.1, search.default), losses=(1.0, 2.0)))

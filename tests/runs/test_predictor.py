@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from erasurehead import datasets
-from erasurehead.errors import DataError
-from erasurehead.problems import LeastSquares, LogisticRegression, SoftmaxRegression
+from erasurehead.errors import DataError, InvalidArgument
+from erasurehead.problems import LeastSquares, LogisticRegression, Regression, SoftmaxRegression
 from erasurehead.runs import RunFolder, TrainedModel
 
 PROBLEMS: dict[str, Any] = {
@@ -66,6 +66,26 @@ def test_coefficients_times_values_and_the_constant_are_the_score(
     assert len(read.encoding.column_names) == read.n_columns
 
 
+def test_a_label_that_the_loss_does_not_allow_is_named(tmp_path: Path) -> None:
+    read = data(tmp_path / "a.csv", "1.5 2.5 3.75")
+    model = TrainedModel(
+        Regression(read.X_train, read.y_train, loss="gamma").model(np.zeros(read.n_columns)), read.encoding
+    )
+    with pytest.raises(
+        InvalidArgument, match="every value of the label 'y' must be above 0 for the loss gamma, but it is -1"
+    ):
+        model.evaluate([{"size": 90.0, "town": "Ely", "year": 1, "y": -1.0}])
+
+
+def test_a_folder_of_shards_is_no_file_of_rows(tmp_path: Path) -> None:
+    read = data(tmp_path / "a.csv", "1.5 2.5 3.75")
+    datasets.shard(tmp_path / "a.csv", 2, tmp_path / "shards", one_hot=["town"])
+    model = trained(read, np.zeros(read.n_columns))
+    for use in (model.predict, model.evaluate):
+        with pytest.raises(DataError, match="is a folder of shards, whose rows are encoded already; name"):
+            use(tmp_path / "shards")
+
+
 def test_a_model_of_a_matrix_has_numbered_columns(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.random.default_rng(0).normal(size=(30, 4)))
     read = datasets.read(tmp_path / "a.npy", test_fraction=None)
@@ -84,6 +104,7 @@ def test_a_model_prints_in_a_line(tmp_path: Path) -> None:
 READ = "import sys; from erasurehead.runs import RunFolder; print(RunFolder.open(sys.argv[1]).encoding.n_columns)"
 
 
+@pytest.mark.slow
 def test_a_process_that_has_read_no_data_yet_reads_the_encodings_of_tables_and_of_matrices(tmp_path: Path) -> None:
     np.save(tmp_path / "b.npy", np.random.default_rng(0).normal(size=(30, 4)))
     for read in (data(tmp_path / "a.csv", "a b"), datasets.read(tmp_path / "b.npy", test_fraction=None)):

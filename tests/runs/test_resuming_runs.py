@@ -240,6 +240,7 @@ def test_a_finished_run_is_continued_as_if_more_steps_had_been_asked_for_from_th
     assert all(RunFolder.open("run").damage(name) == "" for name in (*content("run"), SUMMARY, CONFIG, ENCODING))
 
 
+@pytest.mark.slow
 def test_a_finished_run_keeps_no_model_for_each_evaluation() -> None:
     begin("run", {"run": {"steps": 40, "evaluate_every": 1}}).run()
     Experiment.resume("run", {"run": {"steps": 44}}).run()
@@ -334,3 +335,16 @@ def test_a_state_that_does_not_fit_the_run_is_a_sentence() -> None:
         manifest.write(folder)
     with pytest.raises(DataError, match="does not fit"):
         Experiment.resume("run").run()
+
+
+def test_data_from_standard_input_are_read_from_there_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = homes()
+    Path("empty.csv").touch()
+    with Path(name).open() as first, Path(name).open() as again, Path("empty.csv").open() as empty:
+        monkeypatch.setattr("sys.stdin", first)
+        begin("x", {"data": {"source": "-"}}).run()
+        monkeypatch.setattr("sys.stdin", again)
+        assert Experiment.resume("x", {"run": {"steps": 12}}).config.data.source == "-"
+        monkeypatch.setattr("sys.stdin", empty)
+        with pytest.raises(DataError, match="stdin is empty"):
+            Experiment.resume("x", {"run": {"steps": 12}})

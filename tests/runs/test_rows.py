@@ -68,7 +68,7 @@ def test_rows_outlive_their_folder_but_not_what_is_done_to_their_file(tmp_path: 
     (tmp_path / "gone" / STEPS).unlink()
     assert [row.step for row in gone.steps] == list(range(40))
     data = (tmp_path / "changed" / STEPS).read_bytes()
-    (tmp_path / "changed" / STEPS).write_bytes(data.replace(b'"step":7,', b'"step":8,'))
+    (tmp_path / "changed" / STEPS).write_bytes(data[: data.index(b'"step":7,')])
     assert changed.steps[6].step == 6
     with pytest.raises(DataError, match="was changed by another program"):
         changed.steps[7]

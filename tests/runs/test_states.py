@@ -27,6 +27,7 @@ def same(one: Run, other: Run) -> None:
     assert [(each.step, each.value) for each in one.measured] == [(each.step, each.value) for each in other.measured]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_a_run_goes_on_from_any_step_to_the_bit_and_two_runs_know_nothing_of_each_other(name: str) -> None:
     kind = KINDS[name]

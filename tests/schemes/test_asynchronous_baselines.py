@@ -63,6 +63,7 @@ def published(threshold: int, law: delays.Delays, workers: int, steps: int) -> l
     return came
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threshold", [1, 3, 8])
 def test_ringmaster_hands_out_models_as_published(threshold: int) -> None:
     """Each worker is handed the model that its own message has moved, or the newest one if the message is too old."""

@@ -142,10 +142,26 @@ def test_what_the_other_schemes_wait_for() -> None:
         (lambda: schemes.erasurehead(30, 3, 2.5), "wait_for must be a whole number, but it is 2.5"),
         (lambda: schemes.erasurehead(30, 3, 11, rescale="up"), "rescale must be one of 'none', 'expectation'"),
         (lambda: schemes.erasurehead(30, 31, 11), "load must be at most"),
+        (lambda: schemes.adaptive("30"), "n_workers must be a whole number, but it is '30'"),
+        (lambda: schemes.compute_once(None), "n_workers must be a whole number"),
+        (lambda: schemes.nested([30]), r"n_workers must be a whole number, but it is \[30\]"),
+        (lambda: schemes.uncoded(3, speeds=np.array(3.0)), "speeds must be one number for each of 3"),
+        (lambda: schemes.parse_scheme(None, 30), "scheme must be a text; such as 'exact"),
         (lambda: schemes.exact(30, 3, code="magic"), "code must be 'repetition' or 'cyclic', but it is 'magic'"),
         (lambda: schemes.ignore_stragglers(4, 5), "wait_for must be at most 4, but it is 5"),
         (lambda: schemes.custom(codes.uncoded(4), "first(5)"), "must be at most the 4 workers"),
         (lambda: schemes.custom(codes.uncoded(4), "firs(5)"), "Known are first"),
+        (lambda: schemes.custom(codes.uncoded(4), None), "rule must be a wait rule, or the text of one; such as"),
+        (
+            lambda: schemes.custom(codes.uncoded(4), "first(2)", ByCoverage),
+            "aggregation must be an aggregation, or None",
+        ),
+        (
+            lambda: schemes.custom(
+                codes.fractional_repetition(4, 2), "first(2)", decoder=make_decoder(codes.uncoded(4))
+            ),
+            "decoder must be one of this code",
+        ),
         (lambda: rescaling("expectation", codes.cyclic_repetition(6, 2), 3), "whose groups are not replicas"),
         (
             lambda: schemes.Scheme("s", make_decoder(codes.uncoded(2)), {"other": wait_rules.decodable()}, Plain()),

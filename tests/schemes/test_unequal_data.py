@@ -97,6 +97,7 @@ def test_rescaled_steps_are_as_long_as_their_worker_is_slow() -> None:
     np.testing.assert_allclose(plain.x, rescaled(300, 0.02, rescale=False), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_rescaled_training_ends_at_the_optimum_and_the_plain_one_beside_it() -> None:
     far, near = (
         float(np.linalg.norm(train(scheme, 2400, 0.012).x - BEST))
@@ -143,6 +144,7 @@ def test_ringleader_takes_the_steps_that_its_authors_do() -> None:
     assert 0 < oldest <= 2 * N - 2
 
 
+@pytest.mark.slow
 def test_ringleader_converges_to_the_optimum_where_data_are_unequal() -> None:
     assert np.linalg.norm(train(schemes.ringleader(N), 1500, 0.1).x - BEST) < 1e-6
 

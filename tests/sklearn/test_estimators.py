@@ -45,6 +45,7 @@ def test_a_minimum_that_was_not_reached_is_a_warning_that_says_what_to_do() -> N
     assert said.startswith("the objective has no minimum: the samples tell the classes apart")
 
 
+@pytest.mark.slow
 def test_columns_that_say_nearly_the_same_are_a_warning_and_those_that_say_the_same_are_none() -> None:
     twins = X + 1e-10 * RNG.standard_normal(X.shape)
     model = ours.LinearRegression()
@@ -172,6 +173,12 @@ def test_what_cannot_be_is_refused_by_its_name(model: Any, said: str) -> None:
     assert str(error.value).startswith(said)
 
 
+def test_the_only_class_is_named_as_it_was_given() -> None:
+    with pytest.raises(ValueError, match=r"but there is 1 class: 'yes'\.$"):
+        ours.LogisticRegression().fit([[1.0], [2.0]], np.array(["yes", "yes"]))
+
+
+@pytest.mark.slow
 def test_a_search_takes_the_penalty_that_scores_best() -> None:
     y = X[:, 0] + 3.0 * RNG.standard_normal(200)
     net = ours.ElasticNetCV(alphas=8, cv=4).fit(X, y)

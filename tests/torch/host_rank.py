@@ -11,12 +11,14 @@ import queue
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 
 from erasurehead.torch._endpoints.zmq import ZmqEndpoint
-from erasurehead.torch._member import Member, Version
+from erasurehead.torch._member import Member
 from erasurehead.torch._runtime import ProcessPlace
+from erasurehead.torch._versions import Version
 from erasurehead.torch._ways._busy import Busy
 
 
@@ -32,6 +34,12 @@ def ask(asked: queue.SimpleQueue[str]) -> None:
 
 
 def main(number: int, size: int, contact: str, port: int, secret: str, length: int) -> None:
+    beside = Path(secret).parent  # hosts are of one machine: none gives up another that begins seconds later
+    (beside / f"begun-{number}").touch()
+    deadline = time.monotonic() + 250.0
+    while not all((beside / f"begun-{rank}").exists() for rank in range(size)):
+        assert time.monotonic() < deadline, "not all ranks have begun"
+        time.sleep(0.01)
     endpoint = ZmqEndpoint("test", number, size, (contact, port), secret)
     place = ProcessPlace(endpoint, size)
     model = np.zeros(length + 1, np.float32)  # and a counter
@@ -62,7 +70,7 @@ def main(number: int, size: int, contact: str, port: int, secret: str, length: i
         if not asked.get():
             break
         with place.held():
-            newest = member.latest()
+            newest = member.known.latest
             low, high = newest.vector[:-1].min(), newest.vector[:-1].max()
             view = member.membership.view
             say(

@@ -16,8 +16,9 @@ import numpy as np
 
 from erasurehead.torch._endpoints.local import LocalEndpoint
 from erasurehead.torch._launchers import started
-from erasurehead.torch._member import Member, Version
+from erasurehead.torch._member import Member
 from erasurehead.torch._runtime import ProcessPlace
+from erasurehead.torch._versions import Version
 from erasurehead.torch._ways._busy import Busy
 
 LENGTH = 10_000
@@ -58,7 +59,7 @@ def main(stop: Path, seconds: float) -> None:
             if not member.membership.belongs:
                 continue  # it is not yet, or no longer: such a step would be for nothing
             member.offer(change, 1, 1.0, seconds)
-            newest = member.latest().vector[:-1]
+            newest = member.known.latest.vector[:-1]
             assert newest.min() == newest.max()  # nothing was torn
         steps += 1
     with place.held():

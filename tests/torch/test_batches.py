@@ -83,6 +83,33 @@ def test_each_epoch_is_each_sample_once_over_all_ranks(ranks: int, delays: str |
     assert orders[0] != orders[1] != orders[2]
 
 
+@pytest.mark.parametrize(
+    ("ranks", "way"),
+    [(1, {}), (3, {}), *[(ranks, {"every": "gradient", "scheme": "exact(load=2)"}) for ranks in (1, 2)]],
+)
+def test_batches_that_are_gone_through_again_are_those_of_the_next_epoch(ranks: int, way: dict[str, Any]) -> None:
+    def main() -> list[list[list[int]]]:
+        team = eht.join()
+        model = net()
+        optimizer = team.optimizer(momentum(model), model, **way)
+        batches, had = team.batches(Numbers(203), 20), list[list[list[int]]]()
+        for _ in range(3):
+            had.append([])
+            for x, number in batches:
+                had[-1].append([int(one) for one in number])
+                optimizer.zero_grad()
+                model(x).square().mean().backward()
+                optimizer.step()
+        return had
+
+    run = eht.simulate(main, ranks)
+    for epoch in range(3):
+        assert set(counted(run.returned, epoch)) == set(range(203))
+        if "scheme" not in way:
+            assert max(counted(run.returned, epoch).values()) == 1
+    assert len({str(run.returned[0][epoch]) for epoch in range(3)}) == 3  # pyright: ignore
+
+
 def test_a_fast_rank_has_more_of_it_and_nobody_waits_for_a_slow_one() -> None:
     speeds = [0.01, 0.01, 0.01, 0.1]
     run = eht.simulate(numbers_of(4, 40, Numbers(400)), 4, seconds_per_sample=speeds)
@@ -115,6 +142,7 @@ def test_shares_in_proportion_to_given_speeds() -> None:
     assert run.seconds == pytest.approx(10 * 10 * 0.02)
 
 
+@pytest.mark.slow
 def test_shares_in_proportion_to_speeds_that_are_measured() -> None:
     run = eht.simulate(
         numbers_of(1, 40, Numbers(4000), speeds="measured"), 4, seconds_per_sample=[0.01, 0.01, 0.01, 0.02]
@@ -196,6 +224,7 @@ def test_random_transforms_are_drawn_anew_each_epoch(workers: int) -> None:
     alone(main)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_workers_read_as_one_process_does(workers: int) -> None:
     def main(team: eht.Team) -> None:
@@ -249,6 +278,7 @@ def test_a_loader_of_the_user_s_own_over_a_shard() -> None:
     assert Counter(n for had in run.returned if had is not None for n in had) == Counter(range(100))
 
 
+@pytest.mark.slow
 def test_training_by_batches_learns() -> None:
     def main() -> torch.nn.Module:
         team, model = eht.join(), net()
@@ -317,6 +347,7 @@ def trained_by(rank_dies: int, at: float, joins: bool = False) -> tuple[Counter[
     return trained
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("joins", [False, True])
 @pytest.mark.parametrize("at", [0.6, 0.97])
 def test_the_samples_of_a_rank_that_dies_are_trained_on_by_others(at: float, joins: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import erasurehead.torch as eht
 from erasurehead.delays import Exponential
 from erasurehead.torch._pace import Pace
 from erasurehead.torch._second_moments import SharedMoments, SharedMomentum
-from erasurehead.torch._simulate import Hang
+from erasurehead.torch._simulate import Hang, Simulated
 
 from .small import X, Y, batch, loop, loss_of, momentum, net, weights
 
@@ -94,6 +95,7 @@ def adam(model: torch.nn.Module) -> torch.optim.AdamW:
     return torch.optim.AdamW(model.parameters(), 0.01)
 
 
+@pytest.mark.slow
 def test_adam_divides_by_the_second_moment_of_the_team_s_gradient() -> None:
     """By its own, a rank's steps would be too short by the root of how much noisier its gradient is."""
     ranks, steps = 8, 60
@@ -120,12 +122,14 @@ def in_step(make: Callable[[torch.nn.Module], torch.optim.Optimizer], *faults: H
     return ends
 
 
+@pytest.mark.slow
 def test_ranks_with_moments_that_are_in_step_wait_for_each_other_and_others_do_not() -> None:
     """Each computes its gradients where the team is then, and not where it was a step before."""
     assert all(end < 100.0 for own in in_step(adam, steps=30) for end in own[10:])
     assert not all(end < 100.0 for own in in_step(momentum, steps=30) for end in own[10:])
 
 
+@pytest.mark.slow
 def test_ranks_in_step_wait_for_one_that_hangs_for_less_than_a_step() -> None:
     ends = in_step(adam, Hang(3, 8.0, 12.0), steps=80)
     for own in ends[:3]:
@@ -157,6 +161,7 @@ def one_class(rank: int, step: int) -> torch.Tensor:
     return own[torch.randint(0, len(own), (16,), generator=torch.Generator().manual_seed(1000 * step + rank))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [momentum, adam])
 def test_ranks_of_different_samples_are_not_led_by_their_own(
     make: Callable[[torch.nn.Module], torch.optim.Optimizer],
@@ -187,18 +192,84 @@ def test_ranks_of_different_samples_are_not_led_by_their_own(
     assert loss_of(run.returned[0]) < 1.5 * loss_of(together)
 
 
+def of(kind: type[torch.optim.Optimizer], **options: Any) -> Callable[[torch.nn.Module], torch.optim.Optimizer]:
+    return lambda model: kind(model.parameters(), **options)
+
+
+def trained(
+    ranks: int, steps: int, make: Callable[[torch.nn.Module], torch.optim.Optimizer]
+) -> Simulated[torch.nn.Module]:
+    def main() -> torch.nn.Module:
+        team = eht.join()
+        model = net()
+        optimizer = team.optimizer(make(model), model)
+        for step in range(steps):
+            optimizer.zero_grad()
+            own = batch(team.rank, step)
+            cross_entropy(model(X[own]), Y[own]).backward()
+            optimizer.step()
+        return team.model()
+
+    return eht.simulate(main, ranks=ranks, seconds_per_sample=0.01)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        of(torch.optim.SGD, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
+        of(torch.optim.SGD, lr=0.01, momentum=0.9, maximize=True),
+        of(torch.optim.RMSprop, lr=0.003, momentum=0.9),  # first gradients, as is the next
+        of(torch.optim.RMSprop, lr=0.003, centered=True),
+    ],
+    ids=["nesterov", "maximize", "rmsprop with momentum", "rmsprop, centered"],
+)
+def test_ranks_in_step_make_the_steps_of_one_process(
+    make: Callable[[torch.nn.Module], torch.optim.Optimizer],
+) -> None:
+    expected = weights(alone(4, 12, make))
+    run = trained(4, 12, make)
+    for model in run.returned:
+        assert model is not None
+        assert torch.allclose(weights(model), expected, atol=1e-5)
+    assert len(run.versions) == 12
+
+
+def test_adam_s_moments_are_the_team_s_where_it_maximizes() -> None:
+    make = of(torch.optim.AdamW, lr=0.01, maximize=True)
+    begun, expected = weights(net()), weights(alone(4, 12, make))
+    found = trained(4, 12, make).returned[0]
+    assert found is not None
+    assert float((weights(found) - expected).norm()) < 0.3 * float((expected - begun).norm())
+
+
+def test_nesterov_s_momentum_of_a_rank_that_comes_later_is_the_team_s_soon() -> None:
+    late = torch.nn.Parameter(torch.zeros(1))
+    optimizer = torch.optim.SGD([late], 0.1, momentum=0.9, nesterov=True)
+    late.sum().backward()
+    optimizer.step()
+    shared, at, momentum = SharedMomentum(optimizer), 0.0, 5.0
+    shared.keep()
+    for version in range(8):
+        momentum = 0.9 * momentum + 1.0
+        told = np.array([at, 0.1 * version, 0.0, version], np.float32)
+        at -= 0.1 * (1.0 + 0.9 * momentum)
+        shared.set(told, np.array([at, 0.1 * (version + 1), 0.0, version + 1], np.float32), 1.0)
+    assert float(optimizer.state[late]["momentum_buffer"]) == pytest.approx(momentum, rel=0.01)
+
+
 def test_momentum_is_how_far_the_team_s_model_moved_in_a_step() -> None:
     model = torch.nn.Linear(3, 2)
-    optimizer = torch.optim.SGD(
-        [{"params": [model.weight]}, {"params": [model.bias], "lr": 0.5}], 0.1, momentum=0.9, nesterov=True
-    )
+    optimizer = torch.optim.SGD([{"params": [model.weight]}, {"params": [model.bias], "lr": 0.5}], 0.1, momentum=0.9)
     model(torch.ones(3)).sum().backward()
     optimizer.step()
     shared = SharedMomentum(optimizer)
-    told = np.zeros(9, np.float32)
+    told, total = np.zeros(13, np.float32), np.zeros(2)
     for n_steps, moved in ((4095.5, 1.0), (2.0, 0.4), (0.5, 0.3), (0.0, 7.0)):  # the counter begins again
         told[:8] -= moved
-        told[8] = (told[8] + n_steps) % 4096
+        total += [0.1 * n_steps, 0.5 * n_steps]
+        told[8:10] = total
+        told[10:12] = total - told[8:10]
+        told[12] = (told[12] + n_steps) % 4096
         shared.write(told.copy())
         if n_steps in (2.0, 0.5):
             for parameter, rate in ((model.weight, 0.1), (model.bias, 0.5)):
@@ -206,7 +277,7 @@ def test_momentum_is_how_far_the_team_s_model_moved_in_a_step() -> None:
                 assert torch.allclose(buffer, torch.full_like(buffer, moved / n_steps / rate), rtol=1e-3)
     assert torch.allclose(buffer, torch.full_like(buffer, 0.3 / 0.5 / 0.5), rtol=1e-3)
     shared.forget()
-    told[8] += 3.0
+    told[12] += 3.0
     shared.write(told - 5.0)  # a loaded model
     assert torch.allclose(buffer, torch.full_like(buffer, 0.3 / 0.5 / 0.5), rtol=1e-3)
 
@@ -217,7 +288,7 @@ def test_a_rank_s_own_square_counts_as_one_of_all_ranks() -> None:
     weight.grad = torch.ones(4)
     optimizer.step()
     moments = SharedMoments(optimizer, [weight])
-    moments.write(np.array([0.1] * 4 + [0.02, 0.0, 1.0, 1e-8, 7.0], np.float32))
+    moments.write(np.array([0.1] * 4 + [0.02, 0.0, 1.0, 1e-8, 7.0, 0.0, 9.0], np.float32))
     assert float(optimizer.state[weight]["step"]) == 7.0
     weight.grad = torch.tensor([1.0, 0.1, 3.0, 0.0])
     gradients = np.zeros(4, np.float32)

@@ -14,8 +14,10 @@ from torch.utils.data import Dataset, TensorDataset
 import erasurehead.torch as eht
 from erasurehead.consensus import Crash, NetworkPartition
 from erasurehead.errors import ErasureHeadError, InvalidArgument
-from erasurehead.torch import _member, _simulate
+from erasurehead.torch import _coded, _simulate, _versions
 from erasurehead.torch._batches import permutation
+from erasurehead.torch._message_heads import Head, Kind
+from erasurehead.torch._place import current_place
 from erasurehead.torch._simulate import Hang, Join
 from erasurehead.torch._ways._coded import workers_of
 
@@ -56,7 +58,7 @@ def train(
     epochs: range = range(EPOCHS),
     path: Path | None = None,
     load: bool = False,
-    weighted: bool = False,
+    classes: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, int, list[torch.Tensor]]:
     team = eht.join()
     model = make()
@@ -66,16 +68,16 @@ def train(
     for epoch in epochs:
         for inputs, labels in team.batches(data, batch_size=BATCH, epoch=epoch):
             optimizer.zero_grad()
-            cross_entropy(model(inputs), labels, CLASSES if weighted else None).backward()
-            if weighted:
-                team.weigh(float(CLASSES[labels].sum()))
+            cross_entropy(model(inputs), labels, classes).backward()
+            if classes is not None:
+                team.weigh(float(classes[labels].sum()))
             optimizer.step()
     if path is not None and not load:
         team.save(path)
     return weights(model), team.skipped, [buffer.clone() for buffer in model.buffers()]
 
 
-def alone(weighted: bool = False) -> torch.Tensor:
+def alone(classes: torch.Tensor | None = None) -> torch.Tensor:
     """Return what one process comes to that has the whole batch in each step."""
     model = net()
     optimizer = momentum(model)
@@ -83,7 +85,7 @@ def alone(weighted: bool = False) -> torch.Tensor:
         order = permutation(200, 0, epoch)
         for own in order.split(BATCH):
             optimizer.zero_grad()
-            cross_entropy(model(X[own]), Y[own], CLASSES if weighted else None).backward()
+            cross_entropy(model(X[own]), Y[own], classes).backward()
             optimizer.step()
     return weights(model)
 
@@ -110,7 +112,34 @@ def test_a_step_takes_the_time_of_its_samples() -> None:
 
 
 def test_losses_that_are_not_divided_by_samples() -> None:
-    same(eht.simulate(lambda: train(weighted=True), RANKS, **LATE), alone(weighted=True))
+    same(eht.simulate(lambda: train(classes=CLASSES), RANKS, **LATE), alone(CLASSES))
+
+
+def test_a_share_of_which_no_sample_counts_adds_nothing() -> None:
+    """The gradient of its mean is NaN, and nothing of the batch is left out for that."""
+    one = torch.tensor([0.0, 1.0, 0.0])
+    result = eht.simulate(lambda: train("uncoded()", classes=one), RANKS, **LATE)
+    same(result, alone(one))
+    assert all(found is not None and found[1] == 0 for found in result.returned)
+
+
+def test_a_rank_that_wakes_up_when_all_are_through_is_told_that_they_are() -> None:
+    def main() -> None:
+        team = eht.join()
+        model = net()
+        optimizer = team.optimizer(momentum(model), model, every="gradient", scheme="exact(load=2)")
+        for step, (inputs, labels) in enumerate(team.batches(DATA, batch_size=BATCH)):
+            optimizer.zero_grad()
+            cross_entropy(model(inputs), labels).backward()
+            optimizer.step()
+            if team.rank == 1 and step == 2:  # what it finds in its mail then, but for the steps
+                member: Any = vars(team)["_meeting"].member
+                for other in {0, 2, 3}:
+                    member.on_message(other, Head(Kind.DONE, flag=1, term=0, version=99), None)
+                    member.on_message(other, Head(Kind.DONE, term=0), None)
+
+    with pytest.raises(ErasureHeadError, match="Rank 1 was not heard of for so long that the others went on without"):
+        eht.simulate(main, RANKS, seconds_per_sample=0.01)
 
 
 def test_approximate_schemes_take_the_mean_of_what_came() -> None:
@@ -156,6 +185,7 @@ def test_ranks_hang_come_and_are_cut_off_and_the_weights_are_the_same(faults: tu
     same(result, alone(), frozenset(fault.peer for fault in faults if isinstance(fault, Crash)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "data"), [(dropping, DATA), (normed, DATA), (net, Noisy())])
 def test_what_a_step_draws_and_averages_is_the_same_whoever_computes_it(make: Any, data: Any) -> None:
     calm = eht.simulate(lambda: train(make=make, data=data), RANKS, seconds_per_sample=0.01).returned[0]
@@ -213,7 +243,7 @@ def test_slow_ranks_make_the_steps_of_those_that_had_the_newest_model_and_died(
 def test_slow_ranks_that_are_too_far_behind_those_that_died_end_by_an_error(
     seconds: tuple[float, ...], dead: set[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_member, "_MOST_KEPT", 0)
+    monkeypatch.setattr(_versions, "_MOST_KEPT", 0)
     with pytest.raises(ErasureHeadError, match="those that are left were too far behind to make it"):
         eht.simulate(train, len(seconds), seconds_per_sample=seconds, faults=[Crash(rank, 0.3) for rank in dead])
 
@@ -283,6 +313,33 @@ def test_a_team_of_one_has_the_whole_batch_by_any_scheme() -> None:
         eht.simulate(lambda: train("nonsense(3)"), 1)
 
 
+CODED = {"every": "gradient", "scheme": "exact(load=2)"}
+
+
+@pytest.mark.parametrize(("saves", "size"), [({}, BATCH), (CODED, BATCH // 2)], ids=["busy", "another batch"])
+def test_what_was_saved_otherwise_goes_on_with_its_epoch(saves: dict[str, Any], size: int, tmp_path: Path) -> None:
+    def main(options: dict[str, Any], size: int, load: bool) -> tuple[int, int]:
+        team = eht.join()
+        model = net()
+        optimizer = team.optimizer(momentum(model), model, **options)
+        begin, steps = team.load(tmp_path / "team") if load else 0, 0
+        for epoch in range(begin, begin + 2):
+            for inputs, labels in team.batches(DATA, batch_size=size, epoch=epoch):
+                optimizer.zero_grad()
+                cross_entropy(model(inputs), labels).backward()
+                optimizer.step()
+                steps += 1
+        if not load:
+            team.save(tmp_path / "team")
+        return begin, steps
+
+    eht.simulate(lambda: main(saves, size, False), RANKS, seconds_per_sample=0.01)
+    run = eht.simulate(lambda: main(CODED, BATCH, True), RANKS, seconds_per_sample=0.01)
+    assert {steps for _, steps in filter(None, run.returned)} == {2 * -(-len(DATA) // BATCH)}
+    assert {begin for begin, _ in filter(None, run.returned)} <= {1, 2}
+
+
+@pytest.mark.slow
 def test_it_goes_on_from_what_was_saved_to_the_bit(tmp_path: Path) -> None:
     path = tmp_path / "team"
     whole = eht.simulate(lambda: train(path=tmp_path / "whole"), RANKS, seconds_per_sample=0.01)
@@ -368,9 +425,16 @@ def test_which_worker_a_rank_is() -> None:
         (None, r"scheme must be given with every='gradient'; such as 'exact\(load=2\)' or 'first\(7\)'"),
         (
             "exact(load=3, code='cyclic')",
-            r"which needs a coefficient for each task\"; take exact\(load=2\) or first\(7\)",
+            r"With the scheme exact cyclic, ranks share single tasks.* team.backward\(losses\), with one loss a sample",
         ),
-        ("compute_once()", "which has several messages of a rank"),
+        (
+            "compute_once()",
+            r"which has several messages of a rank'; take exact\(load=2\) or first\(7\); erasurehead.train, with pr",
+        ),
+        (
+            "custom(code='bernoulli(load=1, nobody_idle=False)', wait='first(3)')",
+            r"leaves ranks [\d, ]+ without a task",
+        ),
         ("asynchronous()", "which remembers more than one step"),
         ("nonsense(3)", "'nonsense' is unknown"),
         ("first(9)", "must be at most the 7 workers"),
@@ -413,3 +477,93 @@ def test_what_is_said_wrongly_is_refused() -> None:
     ):
         with pytest.raises(InvalidArgument, match=text):
             eht.simulate(lambda options=options: batches(**options), RANKS)
+
+
+@pytest.mark.parametrize("total", [50, 49, 19])
+@pytest.mark.parametrize("scheme", ["uncoded()", "exact(load=2)"])
+def test_each_sample_is_in_an_epoch_once_however_few_are_left_for_its_last_batch(total: int, scheme: str) -> None:
+    data = TensorDataset(torch.arange(total, dtype=torch.float32)[:, None])
+
+    def main() -> list[float]:
+        team = eht.join()
+        model = torch.nn.Linear(1, 1)
+        optimizer = team.optimizer(torch.optim.SGD(model.parameters(), 1e-6), model, every="gradient", scheme=scheme)
+        found: list[float] = []
+        for (batch,) in team.batches(data, batch_size=16, epoch=0):
+            found += batch[:, 0].tolist()
+            optimizer.zero_grad()
+            model(batch).mean().backward()
+            optimizer.step()
+        return found
+
+    found = eht.simulate(main, 4, seconds_per_sample=0.01).returned
+    assert all(one is not None and len(set(one)) == len(one) for one in found)
+    assert set().union(*(one or [] for one in found)) == set(range(total))
+
+
+def test_a_version_that_comes_while_a_batch_is_put_together_is_of_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Or samples of one step would be sent as those of another."""
+    cut, once = _coded.parts, [3]
+
+    def slowly(*arguments: Any, **options: Any) -> Any:
+        place = current_place()
+        assert place is not None
+        if place.rank in once:
+            once.remove(place.rank)
+            place.compute(1000.0, 0)  # until the slow other rank of its group has made the first step
+        return cut(*arguments, **options)
+
+    monkeypatch.setattr(_coded, "parts", slowly)
+    same(eht.simulate(train, RANKS, seconds_per_sample=(0.01, 0.01, 0.4, 0.01)), alone())
+    assert not once
+
+
+def test_a_rank_that_comes_when_the_first_epoch_is_over_has_none_of_the_next_one_instead() -> None:
+    def main() -> int:
+        team = eht.join()
+        model = net()
+        optimizer = team.optimizer(momentum(model), model, every="gradient", scheme="erasurehead(load=2, wait_for=2)")
+        steps = 0
+        for inputs, labels in team.batches(TensorDataset(X[:8], Y[:8]), 8):
+            optimizer.zero_grad()
+            cross_entropy(model(inputs), labels).backward()
+            optimizer.step()
+            steps += 1
+        return steps
+
+    result = eht.simulate(main, RANKS)  # all of it at once: some hear of the step before they begin
+    assert len(result.versions) == 1
+    assert set(result.returned) == {0, 1}
+
+
+def test_fewer_samples_than_tasks_are_refused() -> None:
+    def main() -> None:
+        team = eht.join()
+        model = net()
+        team.optimizer(momentum(model), model, every="gradient", scheme="exact(load=2)")
+        team.batches(TensorDataset(X[:3], Y[:3]), batch_size=16)
+
+    with pytest.raises(InvalidArgument, match="dataset must have at least a sample for each of 4 tasks, got 3"):
+        eht.simulate(main, 4, seconds_per_sample=0.01)
+
+
+@pytest.mark.parametrize("scheme", ["exact(load=2)", "exact(load=2, code='cyclic')"])
+def test_a_rank_whose_last_model_is_on_its_way_when_the_others_leave_waits_for_it(scheme: str) -> None:
+    """That they have left is said in a word, which overtakes the model on a slow line."""
+
+    def main() -> torch.Tensor:
+        team = eht.join()
+        model = net()
+        optimizer = team.optimizer(momentum(model), model, every="gradient", scheme=scheme)
+        for inputs, labels in team.batches(TensorDataset(X[:16], Y[:16]), batch_size=8, epoch=0):
+            optimizer.zero_grad()
+            team.backward(lambda batch: cross_entropy(model(batch[0]), batch[1], reduction="none"), (inputs, labels))
+            optimizer.step()
+        return weights(model)
+
+    for mbit in (0.001, 0.0003):
+        for seconds in (0.01, (0.01, 0.01, 0.01, 30.0)):
+            found = eht.simulate(main, RANKS, seconds_per_sample=seconds, mbit=mbit).returned
+            assert all(one is not None and torch.allclose(one, found[0], atol=1e-6) for one in found)  # type: ignore[arg-type]

@@ -104,6 +104,7 @@ def calm(rng: np.random.Generator, seconds: float = 0.1) -> np.ndarray:
     return seconds * np.maximum(1.0 + 0.05 * rng.standard_normal(RANKS), 0.5)
 
 
+@pytest.mark.slow
 def test_a_hundred_slow_ranks_of_a_hundred_are_named_within_three_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(100):
         rng, ranks = np.random.default_rng(seed), Lockstep(monkeypatch)
@@ -116,6 +117,7 @@ def test_a_hundred_slow_ranks_of_a_hundred_are_named_within_three_steps(monkeypa
         assert [late.rank for late in ranks.told] == [slow]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seconds", "apart"), [(0.1, 3), (0.02, 6)])
 def test_nobody_is_named_in_a_thousand_calm_steps_and_little_is_done_for_it(
     seconds: float, apart: int, monkeypatch: pytest.MonkeyPatch

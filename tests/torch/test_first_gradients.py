@@ -59,6 +59,7 @@ def test_a_slow_rank_is_not_waited_for() -> None:
     assert all(len(version.steps) == 4 for version in run.versions[1:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "faults",
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 
+import pytest
 from hypothesis import given, strategies as st
 
 from erasurehead._internal.arrays import Array
@@ -53,6 +54,7 @@ class Net:
             self.deliver(ways[0])
 
 
+@pytest.mark.slow
 @given(size=st.integers(1, 5), total=st.integers(1, 60), count=st.integers(1, 9), data=st.data())
 def test_an_epoch_is_each_sample_once_whatever_comes_when(
     size: int, total: int, count: int, data: st.DataObject

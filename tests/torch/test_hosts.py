@@ -145,6 +145,19 @@ def test_a_team_trains_over_any_line(tmp_path: Path, line: str) -> None:
         assert one["longest"] < 1.0  # no step has waited for the line
 
 
+def test_nobody_is_taken_for_dead_where_a_model_takes_longer_than_that_would(tmp_path: Path) -> None:
+    with team(3, tmp_path, 2_500_000) as ranks:  # ten megabytes, which take four seconds, and eight to both others
+        for host in ranks.network.hosts:
+            ranks.network.slow(host, 2_500)
+        ranks.until(all_up(ranks))
+        ranks.until(lambda: all(one["newest"][1] > 1 for one in states(ranks).values()))
+        ended = states(ranks)
+        ranks.check_one_team()
+        closings = ranks.closings()
+    assert {term for _, term, _, _ in closings} == {one["term"] for one in ended.values()} == {0}
+    assert [one["members"] for one in ended.values()] == [[0, 1, 2]] * 3
+
+
 def test_the_host_that_gathers_is_lost_and_another_goes_on(tmp_path: Path) -> None:
     with team(4, tmp_path) as ranks:
         ranks.until(all_up(ranks))

@@ -221,6 +221,7 @@ def tell(member: Membership, port: MemberPort, event: Any) -> None:
             member.on_message(port, sender, head, None if vector is None else np.array(vector))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("ranks", [2, 3, 4, 5])
 @pytest.mark.parametrize("deaths", [0, 2])
@@ -231,6 +232,7 @@ def test_never_two_that_gather_in_long_courses(ranks: int, deaths: int) -> None:
     assert len(who) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(("ranks", "ticks", "deaths", "losses"), [(2, 6, 1, 2), (3, 5, 0, 1), (3, 5, 1, 0)])
 def test_never_two_that_gather_in_all_short_courses(ranks: int, ticks: int, deaths: int, losses: int) -> None:

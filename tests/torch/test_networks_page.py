@@ -1,4 +1,4 @@
-"""What `docs/networks.md` says: a script for `DistributedDataParallel` becomes a team's; what a team does is tested."""
+"""What the pages on networks say: a script for `DistributedDataParallel` becomes a team's; what teams do is tested."""
 
 from __future__ import annotations
 
@@ -13,29 +13,9 @@ import torch
 
 from ..bounded import PATIENCE
 from ..docs.pages import DOCS, blocks
+from .digits import DIGITS
 
 HERE = Path(__file__).parent
-DIGITS = '''
-"""Stands in for torchvision: digits that are easily told apart."""
-
-import sys
-import types
-
-import torch
-
-
-class MNIST(torch.utils.data.TensorDataset):
-    def __init__(self, root, train, download=False, transform=None):
-        labels = torch.arange(640 if train else 100) % 10
-        images = 0.5 * torch.randn(len(labels), 1, 28, 28, generator=torch.Generator().manual_seed(int(train)))
-        for image, label in zip(images, labels):
-            image[0, 2 * int(label) : 2 * int(label) + 6] += 2.0
-        super().__init__(images, labels)
-
-
-datasets = types.SimpleNamespace(MNIST=MNIST)
-transforms = types.SimpleNamespace(Compose=list, ToTensor=str, Normalize=lambda mean, deviation: None)
-'''
 
 
 @pytest.mark.processes
@@ -43,7 +23,7 @@ transforms = types.SimpleNamespace(Compose=list, ToTensor=str, Normalize=lambda 
 def test_the_difference_that_the_documentation_shows_applies_and_works(tmp_path: Path) -> None:
     script = tmp_path / "mnist.py"
     script.write_bytes((HERE / "stock_mnist.py").read_bytes())
-    (difference,) = blocks(DOCS / "networks.md", "diff")
+    (difference,) = blocks(DOCS / "moving" / "ddp.md", "diff")
     applied = subprocess.run(
         ["git", "apply", "-p0", "--unidiff-zero"], cwd=tmp_path, input=difference.text, text=True, check=False
     )
@@ -67,6 +47,6 @@ def test_the_difference_that_the_documentation_shows_applies_and_works(tmp_path:
 
 def test_what_a_team_does_beside_others_is_tested_where_the_page_says() -> None:
     named = re.findall(r"`(test_\w+\.py)::(test_\w+)`", (DOCS / "networks.md").read_text(encoding="utf-8"))
-    assert len(named) == 8
+    assert len(named) == 9
     for file, test in named:
         assert f"def {test}(" in (HERE / file).read_text(encoding="utf-8"), f"{file}::{test}"

@@ -17,7 +17,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.multiprocessing.spawn import spawn
 
-from erasurehead.delays import Fixed
+import erasurehead.torch as eht
+from erasurehead.delays import Exponential, Fixed
 
 from .small import X, Y, net, weights
 
@@ -123,6 +124,7 @@ def test_what_it_is_to_reach_is_reached(
         assert networks.verdict(told["ratios"][key], target) == "met", key
 
 
+@pytest.mark.slow
 def test_the_demonstration_draws_its_picture(
     races: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -148,3 +150,31 @@ def test_what_a_run_came_to_is_kept_and_a_race_ends_in_time(races: ModuleType, t
     with pytest.raises(TimeoutError):
         again.of("another", lambda: (0.0, 0.0))
     assert networks.race({"dense": task(races)}, networks.CELLS, networks.SEEDS, again) == {}
+
+
+@pytest.mark.parametrize("scheme", ["exact(load=2, code='cyclic')", "erasurehead(load=2, wait_for=1)", "first(2)"])
+def test_a_race_of_a_code_is_what_a_team_does(races: ModuleType, scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = 6
+    small = task(races, batches=N_RANKS * steps, every=N_RANKS)
+    monkeypatch.setattr(races.Task, "model", lambda self, seed: net(seed))
+    law = races.Law("", 0.1, lambda seed: Exponential(mean=0.2, seed=seed), (1.0, 2.0, 1.5))
+    text = scheme if "load" in scheme else "ignore_stragglers(wait_for=2)"
+    race = races.coded(small, law, "momentum", 0.1, 7, text)
+    drawn = torch.cat([small.samples(7, rank, step) for step in range(steps) for rank in range(N_RANKS)])
+
+    def main() -> float:
+        team = eht.join()
+        model = net(7)
+        inner = torch.optim.SGD(model.parameters(), 0.1, 0.9)
+        optimizer = team.optimizer(inner, model, every="gradient", scheme=scheme)
+        for own in team.batches(drawn, batch_size=N_RANKS * races.BATCH, shuffle=False):
+            optimizer.zero_grad()
+            team.backward(nn.functional.cross_entropy(model(X[own]), Y[own], reduction="none"))
+            optimizer.step()
+        return small.measure(model, "loss")
+
+    run = eht.simulate(
+        main, N_RANKS, delays=law.delays(7), seconds_per_sample=[0.1 * slow / races.BATCH for slow in law.slow]
+    )
+    assert [version.seconds for version in run.versions] == pytest.approx(race.seconds)
+    assert run.returned == pytest.approx([race.loss[-1]] * N_RANKS, abs=1e-5)

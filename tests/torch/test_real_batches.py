@@ -25,26 +25,51 @@ import erasurehead.torch as eht
 
 folder, fails = sys.argv[1:]
 torch.set_num_threads(1)
+
+def clock_of(rank):
+    try:
+        with open(f"{folder}/{fails} clock {rank}") as file:
+            return float(file.read())
+    except FileNotFoundError:
+        return -1.0
+
+def set_clock(now):  # whoever is ahead waits for the others: ranks have their pace on whatever machine
+    clock = f"{folder}/{fails} clock {team.rank}"
+    with open(clock + ".new", "w") as file:
+        file.write(str(now))
+    os.replace(clock + ".new", clock)
+    until(lambda: all(clock_of(rank) >= now for rank in range(3)) or now == float("inf"))
+
+def until(ready):
+    end = time.monotonic() + 250
+    while not ready():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
 team = eht.join()
 model = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
 optimizer = team.optimizer(torch.optim.SGD(model.parameters(), 0.01, 0.9), model)
 data = torch.utils.data.TensorDataset(torch.randn(600, 6), torch.arange(600))
 begun = team.load(f"{folder}/team") if fails == "resumed" else 0
-open(f"{folder}/{fails} ready {team.rank}", "w").close()
-while not all(os.path.exists(f"{folder}/{fails} ready {rank}") for rank in range(3)):
-    time.sleep(0.01)
+now = 0
+set_clock(now)
 for epoch in range(begun, 2):
     had = open(f"{folder}/{fails} {epoch} {team.rank}", "w", buffering=1)
     for step, (x, number) in enumerate(team.batches(data, 30, epoch, num_workers=2 * (fails == "workers"))):
         if fails == "memory" and team.rank == 2 and epoch == 0 and step == 1:
+            set_clock(float("inf"))
             raise torch.OutOfMemoryError("CUDA out of memory.")
         if fails == "stopped" and epoch == 1 and step == 5 and team.first:
             team.save(f"{folder}/team")
         optimizer.zero_grad()
         model(x).square().mean().backward()
-        time.sleep(0.06 if team.rank == 1 else 0.02)
+        now += 3 if team.rank == 1 else 1
+        set_clock(now)
         optimizer.step()
         had.write(json.dumps(number.tolist()) + "\\n")
+        if fails == "memory" and epoch == 0 and step == 3:
+            until(lambda: "2 ranks make steps" in repr(team))
+set_clock(float("inf"))
 """
 
 

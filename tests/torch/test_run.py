@@ -23,6 +23,19 @@ pytestmark = [
 JOIN = "from erasurehead.torch._launchers import started\njoined = started().say_joined"
 """What `join` does of itself to be known to the launcher; the rest needs PyTorch."""
 
+BEGIN = """\
+import os, signal, sys, time
+rank = int(os.environ['RANK'])
+def await_file(name):
+    end = time.monotonic() + 250
+    while not os.path.exists(name):
+        assert time.monotonic() < end, name
+        time.sleep(0.005)
+def touch(name):
+    open(name, 'w').close()
+"""
+"""How a script begins; ranks that have to wait for each other do so by files, whatever the machine's pace."""
+
 COMMAND = [sys.executable, "-m", "erasurehead.torch.run"]
 
 
@@ -30,7 +43,7 @@ COMMAND = [sys.executable, "-m", "erasurehead.torch.run"]
 def script(tmp_path: Path) -> Callable[[str], str]:
     def write(code: str) -> str:
         path = tmp_path / "train.py"
-        path.write_text(f"import os, signal, sys, time\nrank = int(os.environ['RANK'])\n{code}\n", encoding="utf-8")
+        path.write_text(f"{BEGIN}\n{code}\n", encoding="utf-8")
         return str(path)
 
     return write
@@ -88,27 +101,40 @@ def test_exit_codes(script: Callable[[str], str], code: str, exit_code: int, tol
 
 
 def test_a_rank_is_started_again_so_often_and_while_others_run(script: Callable[[str], str], tmp_path: Path) -> None:
-    lives = tmp_path / "lives"
+    lives, told = tmp_path / "lives", tmp_path / "told"
     path = script(
         f"open({str(lives)!r}, 'a').write(f'{{rank}}\\n')\n"
         f"rank == 1 and os.kill(os.getpid(), 9)\n"
-        f"while len(open({str(lives)!r}).readlines()) < 4: time.sleep(0.01)\ntime.sleep(0.5)"
+        f"await_file({str(told)!r})"
     )
-    done = run("-n", "2", "--restarts", "2", path)
-    assert done.returncode == 0
+    said = ""
+    with subprocess.Popen(
+        [*COMMAND, "-n", "2", "--restarts", "2", path], stderr=subprocess.PIPE, text=True
+    ) as launcher:
+        assert launcher.stderr is not None
+        for line in launcher.stderr:
+            said += line
+            if "the other one goes on" in line:
+                told.touch()
+    assert launcher.returncode == 0
     assert sorted(lives.read_text().split()) == ["0", "1", "1", "1"]
-    assert done.stderr.count("it is started again, and joins the others") == 2
-    assert done.stderr.count("the other one goes on") == 1
+    assert said.count("it is started again, and joins the others") == 2
+    assert said.count("the other one goes on") == 1
 
 
 def test_ranks_that_were_started_again_do_not_wait_for_each_other_when_all_that_had_the_model_have_died(
-    script: Callable[[str], str],
+    script: Callable[[str], str], tmp_path: Path
 ) -> None:
     path = script(
+        "number = int(os.environ.get('ERASUREHEAD_NUMBER', rank))\n"
+        f"os.chdir({str(tmp_path)!r})\n"
+        "touch(f'{number} has begun')\n"
+        "number == 2 and await_file('3 has begun')\n"  # and nobody has the model any more
         "import torch\nimport erasurehead.torch as eht\n"
         "team, model = eht.join(), torch.nn.Linear(2, 1)\n"
         "optimizer = team.optimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)\n"
-        "time.sleep(0.5 * rank)\nos.kill(os.getpid(), 9)"
+        "touch(f'{number} trains')\n"
+        "await_file(('1 trains', '2 has begun')[rank])\nos.kill(os.getpid(), 9)"
     )
     done = run("-n", "2", "--restarts", "2", path)
     assert done.stderr.count("it is started again, and joins the others") == 2
@@ -163,10 +189,13 @@ def test_a_signal_ends_all(script: Callable[[str], str], number: int) -> None:
 
 
 def test_a_second_signal_ends_at_once_who_does_not_listen(script: Callable[[str], str]) -> None:
-    launcher, pids = started(script("signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + WAIT))
+    hears = "signal.signal(signal.SIGTERM, lambda *_: os.write(1, b'heard\\n'))\n"
+    launcher, pids = started(script(hears + WAIT))
     with launcher:
+        assert launcher.stdout is not None
         launcher.terminate()
-        time.sleep(0.3)
+        heard = [launcher.stdout.readline().split()[-1] for _ in pids]
+        assert heard == ["heard"] * len(pids)
         assert launcher.poll() is None
         launcher.terminate()
         assert launcher.wait(PROMPT) == 143

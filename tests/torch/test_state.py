@@ -105,6 +105,7 @@ def test_generators_go_on_and_those_of_other_ranks_are_others(tmp_path: Path) ->
     assert len({*before, *after}) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [2, 5])
 @pytest.mark.parametrize(("make", "way"), [(momentum, "busy"), (adam, "busy"), (adam, "first-gradients")])
 def test_a_team_goes_on_from_the_team_s_model_and_misses_no_sample(
@@ -378,6 +379,7 @@ def test_all_ranks_of_a_team_go_on_from_the_saved_optimizer(
             assert torch.allclose(one, other, rtol=1e-5, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"way": "first-gradients"}, {"every": 3}])
 def test_a_rank_that_joins_keeps_the_team_s_model_where_it_loads_what_the_team_has_saved_before(
     options: dict[str, Any], tmp_path: Path
@@ -430,3 +432,30 @@ def test_an_epoch_that_was_gone_through_is_not_begun_again_and_schedulers_go_on(
 
     eht.simulate(lambda: main(2), ranks, seconds_per_sample=[1.0, 0.1, 0.1][:ranks])
     assert eht.simulate(lambda: main(5), ranks, seconds_per_sample=1.0).returned == ((2, 5),) * ranks
+
+
+def test_a_scheduler_of_epochs_makes_no_step_too_many_where_an_epoch_was_saved_under_way(tmp_path: Path) -> None:
+    """By the rule of docs/networks.md: it is stepped only where it has not counted the epoch."""
+    path, data = tmp_path / "team", TensorDataset(X[:24], Y[:24])
+
+    def main(last: int) -> tuple[int, int]:
+        team = eht.join()
+        model = net()
+        optimizer = team.optimizer(momentum(model), model)
+        scheduler = CosineAnnealingLR(optimizer, 9)
+        begun = team.load(path, scheduler=scheduler) if path.exists() else 0
+        counted = scheduler.last_epoch
+        for epoch in range(begun, last):
+            for inputs, labels in team.batches(data, batch_size=6, epoch=epoch):
+                optimizer.zero_grad()
+                cross_entropy(model(inputs), labels).backward()
+                optimizer.step()
+            if scheduler.last_epoch <= epoch:
+                scheduler.step()
+            if last == 2 and epoch == 1:
+                team.save(path, scheduler=scheduler)
+        return counted - begun, scheduler.last_epoch
+
+    eht.simulate(lambda: main(2), 3, seconds_per_sample=[0.1, 0.1, 0.25])
+    ahead = eht.simulate(lambda: main(5), 3, seconds_per_sample=1.0).returned
+    assert ahead == ((1, 5),) * 3  # two were counted, but the second goes on with what others had not trained on

@@ -17,7 +17,8 @@ from torch.nn.functional import cross_entropy
 from torch.optim.lr_scheduler import LambdaLR, OneCycleLR
 
 import erasurehead.torch as eht
-from erasurehead.errors import ErasureHeadError, InvalidArgument
+from erasurehead.consensus import Crash
+from erasurehead.errors import ErasureHeadError, InvalidArgument, RecordsError
 from erasurehead.torch._narrow import narrowed, widened
 
 from .small import X, Y, batch, loop, loss_of, momentum, net, weights
@@ -370,6 +371,7 @@ def test_a_rank_s_own_steps_are_in_the_model_before_there_is_a_version_of_the_te
     assert torch.allclose(weights(model), weights(net()) + (weights(own) - weights(net())) / 3, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_compiled_model() -> None:
     def main() -> torch.Tensor:
         team = eht.join()
@@ -570,6 +572,11 @@ def test_versions_are_recorded(tmp_path: Path) -> None:
     assert shown[0] == "rank 0 of 3, version 1 of the model, 3 ranks make steps, rank 0 gathers"
 
 
+def test_a_record_that_cannot_be_written_is_told_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(RecordsError, match=r"nowhere/versions\.jsonl cannot be written: No such file or directory\."):
+        train(steps=2, record=tmp_path / "nowhere" / "versions.jsonl")
+
+
 def test_a_team_of_one_is_the_user_s_own_training() -> None:
     model = net()
     team = eht.join()
@@ -654,6 +661,12 @@ def test_an_error_says_in_which_rank_it_was() -> None:
         ({"latency": math.inf}, "latency must be a number of seconds of at least 0"),
         ({"delays": 0.3}, "delays must be a delay model, such as 'exponential"),
         ({"faults": [3]}, "faults must be of consensus.Crash"),
+        ({"faults": [Crash(10, 1.0)]}, "faults must be of ranks from 0 to 9, those that join included"),
+        (
+            {"faults": [eht.Hang(10, 1.0, 2.0), eht.Join(0.5), eht.Hang(11, 1.0, 2.0)]},
+            "faults must be of ranks from 0 to 10",
+        ),
+        ({"faults": [eht.Hang(1, 2.0, 1.0)]}, "faults must have ranks hang until later than at"),
         ({"main": 3}, "main must be a function without arguments"),
     ],
 )

@@ -47,6 +47,7 @@ def check(result: _simulate.Simulated[torch.nn.Module], dead: set[int], lost: in
     assert loss_of(model) < 0.6 * loss_of(net())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", range(RANKS))
 def test_one_dies_at_any_time(rank: int) -> None:
     for tenth in range(8):
@@ -54,12 +55,14 @@ def test_one_dies_at_any_time(rank: int) -> None:
         check(run(Crash(rank, at)), {rank})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("event", range(5, 440, 15))
 def test_who_gathers_dies_between_any_two_events(event: int, monkeypatch: pytest.MonkeyPatch) -> None:
     Death(0, monkeypatch, after=event)
     check(run(), {0})
 
 
+@pytest.mark.slow
 def test_two_die_at_once() -> None:
     for other in (1, 2, 3):
         check(run(Crash(0, 1.0), Crash(other, 1.0)), {0, other})
@@ -88,6 +91,7 @@ def test_one_that_died_is_replaced() -> None:
     check(run(Crash(2, 1.0, rejoin=2.0)), {2})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", range(RANKS))
 def test_one_hangs_and_goes_on(rank: int) -> None:
     result = run(Hang(rank, 1.0, 9.0), steps=90)
@@ -135,6 +139,7 @@ def test_one_that_was_left_out_before_it_could_ask_is_told(monkeypatch: pytest.M
         run()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", range(1, RANKS))
 def test_messages_are_lost_for_a_moment(rank: int) -> None:
     cuts = [NetworkPartition((rank,), at, at + 0.3) for at in (0.1, 1.0, 2.2, 12.0)]
@@ -143,6 +148,7 @@ def test_messages_are_lost_for_a_moment(rank: int) -> None:
     assert {version.term for version in result.versions} == {0}
 
 
+@pytest.mark.slow
 def test_a_network_is_cut_and_heals_and_there_is_one_team() -> None:
     for inside in ((0,), (0, 1), (1, 2), (3,), (1, 2, 3)):
         result = run(NetworkPartition(inside, 1.0, 25.0), steps=200)

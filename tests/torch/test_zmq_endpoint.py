@@ -107,6 +107,24 @@ def test_vectors_come_whole(port: int, secret: Path, length: int) -> None:
         assert after == (1, b"w", None)
 
 
+def test_what_must_not_wait_comes_before_a_vector_that_is_on_its_way(port: int, secret: Path) -> None:
+    with rank_of(0, port, secret) as first, rank_of(1, port, secret) as second:
+        heard: list[Said] = []
+
+        def connected() -> bool:
+            second.hurry(0, b"now")  # it is lost as long as there is no connection
+            heard.extend(received(first))
+            return (1, b"now", None) in heard
+
+        until(connected, second)
+        second.send(0, b"v", np.ones(8 * MB, np.float32))
+        list(second.receive())
+        second.hurry(0, b"view", np.arange(4))
+        while (1, b"v", 8.0 * MB) not in heard:
+            heard += taken(first, 1, second)
+        assert heard.index((1, b"view", 6.0)) < heard.index((1, b"v", 8.0 * MB))
+
+
 def test_of_vectors_that_nobody_reads_the_newest_come(port: int) -> None:
     with rank_of(0, port) as first, rank_of(1, port) as second:
         second.send(0, b"first")
@@ -236,6 +254,7 @@ def pump(seconds: float, *ends: ZmqEndpoint) -> list[Said]:
     return until(lambda: time.monotonic() > begin + seconds, *ends)
 
 
+@pytest.mark.slow
 def test_another_secret_is_refused(port: int, secret: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_bytes(b"another secret, as long")
@@ -271,6 +290,7 @@ def test_who_comes_without_a_key_is_refused(port: int, secret: Path) -> None:
     knocks(port, secret, work)
 
 
+@pytest.mark.slow
 def test_recorded_traffic_is_worth_nothing(port: int, secret: Path) -> None:
     """A man in the middle passes bytes on, records them, and sends them again."""
     recorded: list[bytes] = []
@@ -363,6 +383,7 @@ HEADER = struct.Struct("<4sHBBI8sqqIqqq")
         ([("kind", 2), ("nbytes", -4), b""], "a vector of -4 bytes"),
         ([("kind", 2), ("dtype", 200), b""], "no type of elements number 200"),
         ([("kind", 2), ("nbytes", 5), b""], "a vector of 5 bytes"),
+        ([("kind", 4), ("nbytes", 8), b"short"], "a vector of 8 bytes in a message of 5"),
         ([("kind", 9), b""], "a message of kind 9"),
         ([("kind", 0), b"short"], "a sign of life of 5 bytes"),
         ([("kind", 0), b"\0" * 28 + b"9 nowhere"], "says where ranks are, and that is nowhere"),

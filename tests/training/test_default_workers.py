@@ -36,6 +36,16 @@ def test_on_a_virtual_clock_their_number_does_not_depend_on_the_machine(monkeypa
         assert default_workers(VirtualEngine(hosts={"a": 2, "b": 3})) == 5  # there is room for no others
 
 
+@pytest.mark.slow
+def test_a_code_that_says_who_holds_what_has_as_many_as_it_names() -> None:
+    placed = "custom(code='placed([[0, 1], [1, 2], [2, 0]], stragglers=1)', wait='decodable()')"
+    assert default_workers("virtual", [placed]) == default_workers("virtual", [placed], delayed=True) == 3
+    assert default_workers(VirtualEngine(hosts={"a": 2, "b": 3}), [placed]) == 3
+    assert default_workers(VirtualEngine(hosts={"a": 2}), [placed]) == 2  # and the scheme says that they are too few
+    assert default_workers("virtual", ["exact(load=50)"]) == 4  # likewise
+    assert default_workers("in_process", [placed]) == 3
+
+
 def test_a_scheme_given_as_text_has_as_many() -> None:
     def workers(engine: str | VirtualEngine) -> int:
         run = train(PROBLEM, "uncoded", Nesterov(PROBLEM.initial(), rate=0.1), engine, steps=1)

@@ -258,6 +258,7 @@ class _Turns(optimizers.Schedule):
         return RATE if step < 60 else -self.back
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "back"), [(schemes.ignore_stragglers(8, 3), 0.02), (schemes.uncoded(8), 0.031)])
 def test_a_run_that_has_truly_risen_is_told_whatever_parts_its_steps_saw(scheme: schemes.Scheme, back: float) -> None:
     optimizer = optimizers.GradientDescent(PROBLEM.initial(), _Turns(back))
@@ -277,6 +278,7 @@ def twins(apart: float) -> tuple[np.ndarray, np.ndarray]:
     return np.c_[samples, samples[:, :4] + apart * others], samples[:, 0] + others[:, 0] + rng.standard_normal(300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("apart", [0.0, 1e-4, 1e-6, 1e-8, 1e-10])
 def test_columns_that_say_nearly_the_same_are_not_taken_for_a_minimum(apart: float) -> None:
     """It was said to have converged, at twice the loss of the minimum: sums of squares hide what is left."""
@@ -304,6 +306,7 @@ def nearly_equal(n_columns: int, apart: float) -> np.ndarray:
     return np.cumsum(np.c_[rng.standard_normal((80, 1)), apart * rng.standard_normal((80, n_columns - 1))], axis=1)
 
 
+@pytest.mark.slow
 @given(
     samples=st.one_of(
         st.builds(powers, st.integers(2, 16), st.sampled_from([0.0, 1.0, 30.0])),

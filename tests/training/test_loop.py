@@ -327,6 +327,89 @@ def test_bad_arguments_are_refused_before_any_worker_starts() -> None:
     assert engine.now() == 0.0
 
 
+def test_an_optimizer_that_has_taken_its_steps_is_not_used_again() -> None:
+    optimizer = GradientDescent(np.zeros(6), 0.1)
+    train(PROBLEM, schemes.uncoded(6), optimizer, VirtualEngine(), 3)
+    with pytest.raises(InvalidArgument, match="optimizer must have taken fewer than the 3 steps asked for, got 3"):
+        train(PROBLEM, schemes.uncoded(6), optimizer, VirtualEngine(), 3)
+    assert len(train(PROBLEM, schemes.uncoded(6), optimizer, VirtualEngine(), 5).steps) == 2
+
+
+class _Own(GradientDescent):
+    """An optimizer of somebody's own, with a mistake in what it does after a step."""
+
+    def __init__(self, x: Array, mistake: Callable[[_Own], None]) -> None:
+        super().__init__(x, 0.1)
+        self.mistake = mistake
+
+    def tell(self, answer: Answer) -> None:
+        super().tell(answer)
+        self.mistake(self)
+
+
+class _AsksNothing(GradientDescent):
+    def ask(self) -> Any:
+        return None
+
+
+class _HoldsNothing(GradientDescent):
+    def __init__(self) -> None:
+        pass
+
+
+def does(name: str, value: Callable[[_Own], Any]) -> Callable[[_Own], None]:
+    return lambda optimizer: setattr(optimizer, name, value(optimizer))
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "said"),
+    [
+        (
+            _Own(np.zeros(6), does("step", lambda own: own.step - 1)),
+            "count each answer as a step, got 0; tell ends with",
+        ),
+        (
+            _Own(np.zeros(6), does("step", lambda own: own.step + 1)),
+            "count each answer as a step, got 2; tell ends with",
+        ),
+        (_Own(np.zeros(6), does("x", lambda own: own.x[1:])), r"leave a model of shape \(6,\) in x, got array"),
+        (_Own(np.zeros(6), does("x", lambda own: own.x.tolist())), r"leave a model of shape \(6,\) in x, got \[0"),
+        (_AsksNothing(np.zeros(6), 0.1), "return an order when it is asked"),
+        (_HoldsNothing(), "hold its first model, got '_HoldsNothing'; its own __init__ calls"),
+    ],
+)
+def test_mistakes_of_an_optimizer_of_your_own_are_named(optimizer: GradientDescent, said: str) -> None:
+    with pytest.raises(InvalidArgument, match=f"optimizer must {said}"):
+        train(PROBLEM, schemes.uncoded(6), optimizer, VirtualEngine(), 8)
+
+
+class _SaysYes(type(wait_rules.first(1))):  # type: ignore[misc]
+    def verdict(self, view: Any) -> Any:
+        return bool(view.finished >= 2)
+
+
+def test_a_rule_of_your_own_that_gives_no_verdict_is_named() -> None:
+    with pytest.raises(
+        InvalidArgument, match=r"verdict\(view\) of the wait rule first\(2\) must be a Verdict, but it is F"
+    ):
+        plain_train(schemes.custom(codes.uncoded(6), _SaysYes(2)), VirtualEngine())
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "said"),
+    [
+        ("fault_policy", True, "fault_policy must be a FaultPolicy, or None, but it is True"),
+        ("resume", "runs/1", "resume must be a Resumption, or None, but it is 'runs/1'"),
+        ("wanted", 3, "wanted must be a function of the step, but it is 3"),
+        ("wanted", lambda step: 0, "wanted must be at least 1, but it is 0"),
+        ("wanted", lambda step: "3", "wanted must be a whole number, but it is '3'"),
+    ],
+)
+def test_options_of_another_kind_are_refused(argument: str, value: object, said: str) -> None:
+    with pytest.raises(InvalidArgument, match=said):
+        plain_train(schemes.uncoded(6), VirtualEngine(), **{argument: value})
+
+
 class _Ailing(Quadratic):
     """A problem one of whose tasks fails, for reasons of which the list says one a step; "" for no failure."""
 

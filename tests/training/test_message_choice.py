@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from erasurehead.training._workers import WorkerPool
 
 from ..arrays import Array
 
-WORKERS, LOAD = 30, 3
+WORKERS, LOAD, PIECES = 30, 3, 6
 
 
 def made() -> LogisticRegression:
@@ -57,9 +58,15 @@ def fit(
 ) -> Run:
     scheme = schemes.adaptive(WORKERS, LOAD)
     if not choose:
-        scheme = replace(scheme, by_task=None)
+        scheme = replace(scheme, by_task=None)  # and so with its tasks as they are
     engine = engine or VirtualEngine(delays or law(3), late, seconds_per_task=1e-5)
     return train(PROBLEM, scheme, QuasiNewton(PROBLEM.initial()), engine, steps, evaluate_every=0, **others)
+
+
+@cache
+def of_sums(seed: int, late: str, grows: bool = True) -> Run:
+    """The run with a sum from each worker throughout, which several tests compare theirs with."""
+    return fit(law(seed, grows), late, choose=False)
 
 
 def by_task(run: Run) -> list[bool]:
@@ -74,7 +81,7 @@ def test_where_delays_grow_with_the_load_tasks_are_sent_one_by_one_and_training_
     ratios: list[float] = []
     back = 0
     for seed in range(6):
-        run, sums = fit(law(seed), late), fit(law(seed), late, choose=False)
+        run, sums = fit(law(seed), late), of_sums(seed, late)
         assert (run.ended, sums.ended) == ("converged", "converged")
         assert run.final is not None
         assert sums.final is not None
@@ -86,8 +93,8 @@ def test_where_delays_grow_with_the_load_tasks_are_sent_one_by_one_and_training_
         if len(changes):
             step = int(changes[0]) + 1
             rows = [row for row in run.arrivals if row.step >= step and not row.censored]
-            assert {row.work for row in rows} == {1.0}
-            assert {row.unit for row in rows} == {0, 1, 2}
+            assert {row.work for row in rows} == {1.0 / PIECES}
+            assert set(range(PIECES)) <= {row.unit for row in rows} <= set(range(LOAD * PIECES))
             assert {row.step for row in rows} == set(range(step, len(run.steps)))
     assert np.median(ratios) > 1.08
     assert back <= 1  # by chance
@@ -98,7 +105,7 @@ def test_where_delays_grow_with_the_load_tasks_are_sent_one_by_one_and_training_
 def test_where_they_do_not_it_is_the_same_run_to_the_bit(late: str) -> None:
     tried = 0
     for seed in range(8):
-        run, sums = fit(law(seed, grows=False), late), fit(law(seed, grows=False), late, choose=False)
+        run, sums = fit(law(seed, grows=False), late), of_sums(seed, late, grows=False)
         if not any(by_task(run)):
             assert run.x.tobytes() == sums.x.tobytes()
             assert [row.end for row in run.steps] == [row.end for row in sums.steps]
@@ -128,11 +135,12 @@ def an_order(number: int, curved: bool, tasks: bool) -> Order:
 
 def drawn(rng: np.random.Generator, number: int, mean: float, tasks: bool) -> list[ArrivalRow]:
     """One round of idle workers, all of whose messages come; each takes an exponential time of a mean."""
-    rows: list[ArrivalRow] = []
-    for worker in range(WORKERS):
-        ends = np.cumsum(rng.exponential(mean, LOAD if tasks else 1)).tolist()
-        rows += [ArrivalRow(number, number, worker, 0, unit, 1.0, 0.0, end) for unit, end in enumerate(ends)]
-    return rows
+    ends: list[list[float]] = np.cumsum(rng.exponential(mean, (WORKERS, LOAD if tasks else 1)), axis=1).tolist()
+    return [
+        ArrivalRow(number, number, worker, 0, unit, 1.0, 0.0, end)
+        for worker, own in enumerate(ends)
+        for unit, end in enumerate(own)
+    ]
 
 
 @settings(max_examples=60, deadline=None)
@@ -182,6 +190,77 @@ def test_it_is_hardly_ever_wrong_and_then_not_for_long(late: str) -> None:
     assert kept >= (0.8 if late == "carry" else 0.4) * runs  # of 30 messages with curvatures half came
 
 
+@dataclass(frozen=True)
+class Crowded(Delays):
+    """Delays of messages, and machines so crowded that much work takes long, though that of a sum is not noticed."""
+
+    seed: int
+
+    def rows(
+        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
+    ) -> Array:
+        drawn = Exponential(0.3, seed=self.seed).rows(first, count, n_workers, unit, work, out)
+        drawn += 0.05 * np.maximum(0.0, np.asarray(work) / LOAD - 4.0)
+        return drawn
+
+    def __str__(self) -> str:
+        return f"crowded({self.seed})"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("late", ["carry", "preempt"])
+def test_much_larger_orders_that_take_longer_do_not_make_workers_send_pieces(late: str) -> None:
+    for seed in range(4):
+        run, sums = fit(Crowded(seed), late), fit(Crowded(seed), late, choose=False)
+        assert max(row.work for row in run.arrivals) > 20 * LOAD
+        assert not any(by_task(run))
+        assert [row.end for row in run.steps] == [row.end for row in sums.steps]
+
+
+@pytest.mark.parametrize(
+    ("rest", "work", "pays"),
+    [(0.0, 1.0, True), (0.05, 1.0, True), (0.3, 0.3, False), (0.3, 0.06, False)],
+)
+def test_pieces_are_tried_where_what_else_a_message_takes_once_for_each_of_them_is_less_than_the_work(
+    rest: float, work: float, pays: bool
+) -> None:
+    for tells in (True, False):
+        choice, rng = MessageChoice(LOAD * PIECES, "carry", own=PIECES), np.random.default_rng(1)
+        for number, times in enumerate([2.0, 64.0, 1.0, 64.0]):
+            choice.learn(*an_asked_round(rng, number, choice, rest, work * times, times, tells))
+        assert choice.work_odds > 3.0  # much more work takes longer in any case
+        assert choice.undecided == (tells and not pays)
+        assert choice.decide() == (pays or not tells)
+
+
+def test_a_slow_start_does_not_keep_workers_from_sending_pieces() -> None:
+    choice, rng = MessageChoice(LOAD * PIECES, "carry", own=PIECES), np.random.default_rng(1)
+    choice.learn(*an_asked_round(rng, 0, choice, 1.0, 2.0, 2.0))
+    for number in (1, 2):
+        assert not choice.decide()
+        choice.learn(*an_asked_round(rng, number, choice, 0.01, 1.0, 1.0))
+    assert choice.decide()
+
+
+def an_asked_round(
+    rng: np.random.Generator,
+    number: int,
+    choice: MessageChoice,
+    rest: float,
+    work: float,
+    times: float,
+    tells: bool = True,
+) -> tuple[Order, list[ArrivalRow]]:
+    """A round whose messages take an exponential time of their own beside the work, of so many sums.
+
+    If asked, they tell how long that was.
+    """
+    worked = work if tells and (number == 0 or choice.undecided) else None
+    rows = [replace(row, seconds=row.seconds + work, worked=worked) for row in drawn(rng, number, rest, False)]
+    own = {"own_model": {"steps": 1, "iterations": 57}} if times == 64.0 else {}
+    return Order(number, (), round=number, note={"curvature": times == 2.0, **own}), rows
+
+
 def test_quick_messages_are_never_cut() -> None:
     choice, rng = MessageChoice(LOAD, "carry"), np.random.default_rng(1)
     for number, (curved, mean) in enumerate([(True, 0.01)] + 40 * [(False, 0.005)]):
@@ -197,6 +276,7 @@ class States(Callback):
         self.states.append(state())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", ["carry", "preempt"])
 def test_it_goes_on_from_any_step_to_the_bit(late: str) -> None:
     kept = States()
@@ -234,6 +314,7 @@ class Kill(Callback):
             self.killed += 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("death", ["replace", "leave", "spread"])
 @pytest.mark.parametrize("late", ["carry", "preempt"])
 def test_workers_may_die_and_the_code_be_resized(death: Any, late: str) -> None:
@@ -243,7 +324,7 @@ def test_workers_may_die_and_the_code_be_resized(death: Any, late: str) -> None:
     assert kill.killed == 5
     assert run.ended == "converged"
     assert by_task(run)[-1]
-    sums = fit(law(3), late, choose=False)
+    sums = of_sums(3, late)
     assert run.final is not None
     assert sums.final is not None
     assert run.final.objective == pytest.approx(sums.final.objective, rel=1e-9)

@@ -18,7 +18,7 @@ from erasurehead.optimizers import GradientDescent
 from erasurehead.runs import Recorder, RunFolder, replay
 from erasurehead.schemes import Scheme, parse_scheme
 from erasurehead.testing._problems import Quadratic
-from erasurehead.training import Callback, Resumption, Run, train
+from erasurehead.training import Callback, Notice, Resumption, Run, train
 
 from ..arrays import Array
 
@@ -101,6 +101,7 @@ def test_given_speeds_hold_from_the_first_step_and_for_good() -> None:
     assert not run.notices
 
 
+@pytest.mark.slow
 def test_a_change_that_lasts_is_followed_and_one_that_swings_is_not() -> None:
     speeds, later = (2.0, 2.0, 2.0, 1.0), (1.0, 2.0, 2.0, 2.0)
     run = fit("uncoded(speeds='measured')", Machines(speeds, later, 30), 60)
@@ -146,6 +147,33 @@ def test_a_worker_dies_while_tasks_are_dealt_out(death: Any, step: int) -> None:
     assert over_ideal(run, left, 4)[-1] <= 1.2
 
 
+class KillsWhenMoved(Callback):
+    """Kills a worker at the moment when tasks are dealt out anew, before anybody has loaded its new ones."""
+
+    def __init__(self, engine: VirtualEngine, worker: int) -> None:
+        self.engine, self.worker, self.killed = engine, worker, 0
+
+    def on_notice(self, notice: Notice) -> None:
+        if notice.kind == "rebalanced" and not self.killed:
+            self.killed += 1
+            self.engine.kill(self.worker)
+
+
+@pytest.mark.parametrize("death", ["replace", "spread"])
+@pytest.mark.parametrize("worker", range(4))
+def test_a_worker_dies_with_the_tasks_that_it_is_just_given(death: Any, worker: int) -> None:
+    speeds = (1.0, 2.0, 2.0, 2.0)
+    engine = VirtualEngine(Machines(speeds))
+    kills = KillsWhenMoved(engine, worker)
+    policy, scheme = FaultPolicy(on_death=death), schemes.uncoded(4, speeds="measured")
+    run = fit(scheme, engine, 30, callbacks=[kills], fault_policy=policy)
+    assert kills.killed == 1
+    assert all(row.residual < 1e-12 and not row.lost for row in run.steps)
+    left = speeds if death == "replace" else tuple(speed for one, speed in enumerate(speeds) if one != worker)
+    assert over_ideal(run, left, 4)[-1] <= 1.2
+    assert run.x == pytest.approx(fit(schemes.uncoded(4, scheme.code.n_tasks), Machines(speeds), 30).x, rel=1e-9)
+
+
 class States(Callback):
     def __init__(self) -> None:
         self.states: list[Mapping[str, Any]] = []
@@ -154,6 +182,7 @@ class States(Callback):
         self.states.append(state())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("death", ["replace", "spread"])
 def test_it_goes_on_from_any_step_and_is_replayed_to_the_bit(tmp_path: Path, death: Any) -> None:
     def go(engine: VirtualEngine, **how: Any) -> Run:
@@ -187,6 +216,19 @@ def test_real_workers_are_given_other_data() -> None:
     assert any(notice.kind == "rebalanced" for notice in run.notices)
     assert all(row.residual < 1e-12 for row in run.steps)
     assert run.x == pytest.approx(fit(schemes.uncoded(3, scheme.code.n_tasks), Machines(speeds), 14).x, rel=1e-9)
+
+
+@pytest.mark.processes
+def test_a_run_that_is_resumed_on_other_machines_deals_tasks_out_by_their_speeds() -> None:
+    scheme, kept = schemes.uncoded(3, speeds="measured"), States()
+    before, after = Machines((200.0, 800.0, 800.0)), Machines((800.0, 800.0, 100.0))
+    begun = fit(scheme, ProcessEngine(before), 14, callbacks=[kept])
+    resumed = Resumption(kept.states[14], begun.steps, begun.arrivals)
+    run = fit(scheme, ProcessEngine(after), 40, resume=resumed)
+    moved = [row.step for row in run.steps if row.noticed("rebalanced")]
+    assert min(moved) < 14 <= max(moved)
+    assert all(row.residual < 1e-12 for row in run.steps)
+    assert run.x == pytest.approx(fit(schemes.uncoded(3, scheme.code.n_tasks), before, 40).x, rel=1e-9)
 
 
 def test_what_it_is_told() -> None:

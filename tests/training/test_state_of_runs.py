@@ -168,6 +168,7 @@ def test_ages_are_kept_for_rules_that_say_that_they_read_them() -> None:
         train(PROBLEM, scheme, GradientDescent(np.zeros(6), 0.1), VirtualEngine(), 3)
 
 
+@pytest.mark.slow
 def test_no_task_is_older_than_is_allowed_and_the_rule_waits_no_longer_than_that() -> None:
     ages: list[int] = []
 

@@ -128,6 +128,7 @@ def test_with_l1_a_gradient_has_vanished_when_the_shortest_subgradient_has() -> 
     assert len(runs[1e-2].steps) < len(runs[1e-6].steps) < 2000
 
 
+@pytest.mark.slow
 def test_a_gradient_that_is_short_beside_that_of_a_huge_first_model_ends_no_run() -> None:
     far = beginning_at(1e12)
     states = States()

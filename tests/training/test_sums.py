@@ -124,6 +124,7 @@ def test_sums_cross_wires(wire: str) -> None:
     assert fit(once(), virtual(), wire=wire).x == pytest.approx(EXACT, rel=0.05)
 
 
+@pytest.mark.slow
 @given(
     late=st.sampled_from(["preempt", "drop(1)", "carry"]),
     death=st.sampled_from(["replace", "leave", "spread"]),

@@ -89,6 +89,7 @@ def test_a_task_that_is_counted_no_more_is_named_although_it_once_was() -> None:
     assert "task 7 (12.5% of the training rows) was counted in" in heard.said[0][1]
 
 
+@pytest.mark.slow
 def test_tasks_that_died_with_their_workers_are_named_too() -> None:
     engine = VirtualEngine(Fixed(((0.1,) * 8,)))
     engine.kill(3, at=1.0)

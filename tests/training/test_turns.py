@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,19 @@ from hypothesis import given, strategies as st
 
 from erasurehead import FaultPolicy, codes, schemes
 from erasurehead.codes import GradientCode
+from erasurehead.datasets import shard
 from erasurehead.delays import Delays, Exponential, Fixed
 from erasurehead.engines import Order, ProcessEngine, VirtualEngine
 from erasurehead.errors import InvalidArgument
-from erasurehead.optimizers import GradientDescent
+from erasurehead.optimizers import GradientDescent, QuasiNewton
+from erasurehead.problems import LogisticRegression, Problem, ShardedProblem
 from erasurehead.schemes import parse_scheme
 from erasurehead.testing._problems import Quadratic
 from erasurehead.training import Callback, Run, train
 from erasurehead.training._assignment import Assignment
 from erasurehead.training._programs import build_programs
 from erasurehead.training._round import RoundRunner
+from erasurehead.training._stepped_run import SteppedRun
 from erasurehead.training._turns import by_speed, duration
 from erasurehead.training._workers import WorkerPool
 
@@ -120,6 +124,7 @@ def mean(run: Run) -> float:
     return float(np.mean([row.waited for row in run.steps[10:]]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 def test_steps_are_as_long_as_they_should_be_where_slowness_lasts_and_where_nobody_is_slow(late: str) -> None:
     scheme = schemes.compute_once(WORKERS)
@@ -140,6 +145,47 @@ def test_the_fixed_order_is_kept_where_slowness_does_not_last() -> None:
     fixed = fit(schemes.custom(scheme.code, "decodable()"), Lasting(2, lasts=False), 150)
     assert mean(run) < 1.02 * mean(fixed)
     assert sum(bool(row.decision) for row in run.steps) < 30
+
+
+def logistic(n_samples: int) -> LogisticRegression:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n_samples, 4))
+    return LogisticRegression(X, np.sign(X @ rng.standard_normal(4) + rng.standard_normal(n_samples)), l2=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+def test_adaptive_cuts_its_tasks_and_takes_the_pieces_in_the_order_that_is_faster(late: str) -> None:
+    scheme, problem = schemes.adaptive(30), logistic(900)
+
+    def run(scheme: schemes.Scheme) -> Run:
+        engine = VirtualEngine(Lasting(2), late)
+        how: dict[str, Any] = {"evaluate_every": 0, "tolerance": None}
+        return train(problem, scheme, QuasiNewton(problem.initial()), engine, 16, **how)
+
+    whole, cut = run(replace(scheme, finer=None)), run(scheme)
+    asked = [row for row in cut.steps if "by_task" in row.decision]
+    assert len(asked) > 8
+    assert asked[-1].decision["turns"] is True
+    assert {row.work for row in cut.arrivals if row.step == asked[-1].step} == {1 / 6}
+    assert cut.x == pytest.approx(whole.x, rel=1e-6)
+    waited = [float(np.mean([row.waited for row in run.steps[-5:]])) for run in (whole, cut)]
+    assert waited[1] < 0.85 * waited[0]
+
+
+def test_tasks_are_cut_into_as_many_pieces_as_the_data_allow(tmp_path: Path) -> None:
+    def pieces(scheme: schemes.Scheme, problem: Problem) -> int:
+        run = SteppedRun(problem, scheme, QuasiNewton(problem.initial()), VirtualEngine(Lasting(0), "preempt"))
+        return run.pool.assignment.code.n_tasks // scheme.code.n_tasks
+
+    for load, n_samples, wanted in ((3, 900, 6), (3, 50, 4), (3, 20, 1), (5, 900, 4), (1, 900, 1)):
+        assert pieces(schemes.adaptive(WORKERS, load), logistic(n_samples)) == wanted
+    rows = np.random.default_rng(0).standard_normal((200, 3))
+    np.savetxt(tmp_path / "rows.csv", np.column_stack([rows, rows.sum(axis=1) > 0]), delimiter=",")
+    for n_stored, wanted in ((12, 6), (60, 6)):
+        folder = shard(tmp_path / "rows.csv", n_stored, tmp_path / f"{n_stored}", task="logistic")
+        assert pieces(schemes.adaptive(WORKERS), ShardedProblem(folder, l2=1e-3)) == wanted
+    assert pieces(schemes.exact(WORKERS, 3), logistic(900)) == 1
 
 
 class KillsTwo(Callback):

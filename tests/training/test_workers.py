@@ -6,7 +6,7 @@ import signal
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ from erasurehead.runs._summaries import figures
 from erasurehead.testing._problems import Quadratic
 from erasurehead.testing._programs import Timetable
 from erasurehead.training import ArrivalRow, Callback, Run, StepRow, train
-from erasurehead.training._workers import spread
+from erasurehead.training._hosts import spread
 
 from ..arrays import Array
 
@@ -252,6 +252,33 @@ def test_replicas_of_a_task_are_never_all_on_one_host(n_hosts: int, groups: int,
 def test_hosts_are_never_filled_beyond_what_they_bear() -> None:
     code = codes.fractional_repetition(6, 3)
     assert sorted(map(str, spread(code, {"a": 2, "b": 1, "c": 1}))) == ["None", "None", "a", "a", "b", "c"]
+
+
+def test_workers_run_where_their_code_says_that_the_data_are() -> None:
+    def went(code: codes.GradientCode, **hosts: int | None) -> dict[int, str]:
+        found: dict[int, str] = {}
+
+        class Watched(VirtualEngine):
+            def next_event(self, until: float | None = None) -> Any:
+                event = super().next_event(until)
+                if isinstance(event, Joined):
+                    found[event.worker] = event.host
+                return event
+
+        scheme = schemes.custom(code, "decodable()")
+        train(PROBLEM, scheme, GradientDescent(np.zeros(6), 0.1), Watched(hosts=hosts), 2)
+        return found
+
+    held = [[0, 1], [1, 2], [2, 0], [0, 1]]
+    code = codes.placed(held, 1, hosts=["b", "b", "a", "a"])
+    assert went(code, a=2, b=None) == {0: "b", 1: "b", 2: "a", 3: "a"}
+    assert spread(code, {"a": 9, "b": None, "c": None}, {2: "a", 3: "c"}) == ["b", "b", "a", "c"]
+    assert spread(code, {"a": 9, "c": 9})[2:] == ["a", "a"]  # that machine is gone: its workers go elsewhere
+    rule = r"hosts must be machines of the engine with room for their workers, but it is \['b', 'b', 'a', 'a'\]"
+    with pytest.raises(InvalidArgument, match=rule + r"; there are a \(1\), b \(any number\)"):
+        went(code, a=1, b=None)
+    with pytest.raises(InvalidArgument, match="hosts must name one machine for each of the 4 workers"):
+        codes.placed(held, 1, hosts=["a"])
 
 
 def test_policies_that_do_not_exist_are_refused() -> None:

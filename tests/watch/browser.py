@@ -36,6 +36,7 @@ class Browser:
 
     Attributes:
         complaints: what was written to its console, and exceptions of scripts.
+        requests: the addresses of all that was fetched.
     """
 
     def __init__(self, profile: Path) -> None:
@@ -68,11 +69,12 @@ class Browser:
         os.close(to_read)
         os.close(to_write)
         self.complaints: list[str] = []
+        self.requests: list[str] = []
         self._number, self._rest, self._session = 0, b"", ""
         (page,) = [one for one in self.call("Target.getTargets")["targetInfos"] if one["type"] == "page"]
         attached = self.call("Target.attachToTarget", targetId=page["targetId"], flatten=True)
         self._session = attached["sessionId"]
-        for domain in ("Page", "Runtime", "Log"):
+        for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
 
     def close(self) -> None:
@@ -111,6 +113,8 @@ class Browser:
         line, _, self._rest = self._rest.partition(b"\0")
         message: dict[str, Any] = json.loads(line)
         match message.get("method"):
+            case "Network.requestWillBeSent":
+                self.requests.append(message["params"]["request"]["url"])
             case "Runtime.exceptionThrown":
                 self.complaints.append(str(message["params"]["exceptionDetails"]))
             case "Runtime.consoleAPICalled" if message["params"]["type"] in ("error", "warning", "assert"):

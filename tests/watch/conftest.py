@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,10 +33,16 @@ def trained(place: Path, workers: int = 12, steps: int = 30, facts: dict[str, An
     return place
 
 
+@pytest.fixture(scope="session")
+def trained_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that tests have copies of."""
+    return trained(tmp_path_factory.mktemp("watched") / "run")
+
+
 @pytest.fixture
-def run_folder(tmp_path: Path) -> Path:
+def run_folder(trained_once: Path, tmp_path: Path) -> Path:
     """The folder of a run of 12 workers and 30 steps, of which worker 3 dies after one second."""
-    return trained(tmp_path / "run")
+    return shutil.copytree(trained_once, tmp_path / "run")
 
 
 @pytest.fixture

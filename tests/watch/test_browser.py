@@ -139,6 +139,18 @@ def test_a_comparison(page: Browser, tmp_path: Path) -> None:
     page.until("document.getElementById('title').textContent === 'both: two'")
 
 
+def test_a_drill_opens_on_its_rehearsal(page: Browser, tmp_path: Path) -> None:
+    for name in ("baseline", "faulty"):
+        trained(tmp_path / "drill" / name, steps=10)
+    (tmp_path / "drill" / "faults.toml").write_text('[[fault]]\nkind = "kill"\nat = 0.5\nworker = 3\n')
+    shown(page, write_report(tmp_path / "drill", tmp_path / "drill.html"))
+    assert page.ask("document.getElementById('title').textContent") == "drill: faulty"
+    page.ask("document.querySelectorAll('#runs button')[0].click()")
+    page.until("document.getElementById('title').textContent === 'drill: baseline'")
+    page.ask("stand(data.about)")  # as when there is something new
+    assert page.ask("document.getElementById('title').textContent") == "drill: baseline"
+
+
 def test_a_team(page: Browser, team_record: Path, tmp_path: Path) -> None:
     shown(page, write_report(team_record, tmp_path / "team.html"))
     assert page.ask("document.getElementById('did').textContent") == "What each rank did"

@@ -46,7 +46,7 @@ def test_how_a_run_stands(run_folder: Path) -> None:
     assert (run["missing"], run["dead"]) == (rows[-1].missing, rows[-1].dead)
     assert run["recent"] == [sum(worker in row.missing for row in rows) for worker in range(12)]
     assert [notice["kind"] for notice in run["notices"]] == ["died", "joined"]
-    assert run["flags"] == {3: "joined"}
+    assert run["states"] == "".join("l" if worker in rows[-1].missing else "-" for worker in range(12))
     assert (
         run["read"][0]
         == run["read"][1]
@@ -91,6 +91,7 @@ def test_too_many_answers_are_left_out_or_the_newest_ones_of_a_report(run_folder
     assert newest["known"] == newest["steps"]["begin"][0]
 
 
+@pytest.mark.slow
 def test_answers_are_found_in_a_long_file_without_reading_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = trained(tmp_path / "run", workers=30, steps=300)
     rows, arrivals = RunFolder.open(folder).step_rows(), RunFolder.open(folder).arrival_rows()
@@ -250,6 +251,7 @@ def test_several_runs_share_an_axis(tmp_path: Path) -> None:
         trained(tmp_path / "both" / name, steps=steps)
     watch = seen(tmp_path / "both")
     assert [run["name"] for run in watch.about()["runs"]] == ["one", "two"]
+    assert watch.about()["first"] == 0
     view = watch.view(0, Excerpt())
     assert view["to"] == watch.runs[1].seconds > watch.runs[0].seconds
     assert [len(loss["v"]) for loss in view["losses"]] == [5, 30]
@@ -264,9 +266,30 @@ def test_faults_of_a_drill_are_marks(tmp_path: Path) -> None:
     for name in ("baseline", "faulty"):
         trained(tmp_path / "drill" / name, steps=5)
     (tmp_path / "drill" / "faults.toml").write_text('[[fault]]\nkind = "kill"\nat = 0.5\nworker = 3\n')
-    baseline, faulty = seen(tmp_path / "drill").about()["runs"]
+    about = seen(tmp_path / "drill").about()
+    baseline, faulty = about["runs"]
+    assert about["first"] == 1, "the rehearsal is what one wants to see"
     assert baseline["notices"] == []
     assert faulty["notices"][0] == {"kind": "fault", "time": 0.5, "worker": 3, "text": "injected: kill worker 3"}
+
+
+def test_faults_stand_among_what_happened_in_the_order_of_time(tmp_path: Path) -> None:
+    for name in ("baseline", "faulty"):
+        trained(tmp_path / "drill" / name, steps=5)
+    told = [{"kind": "died", "time": time, "worker": 3, "text": "worker 3 died"} for time in (0.5, 0.7)]
+    steps = tmp_path / "drill" / "faulty" / "steps.jsonl"
+    first, *others = steps.read_text().splitlines()
+    steps.write_text("\n".join([json.dumps(json.loads(first) | {"notices": told}), *others]) + "\n")
+    faults = "".join(f'[[fault]]\nkind = "kill"\nat = {at}\nworker = 3\n' for at in (0.5, 0.6, 0.9))
+    (tmp_path / "drill" / "faults.toml").write_text(faults)
+    notices = seen(tmp_path / "drill").about()["runs"][1]["notices"]
+    assert [(notice["kind"], notice["time"]) for notice in notices] == [
+        ("fault", 0.5),
+        ("died", 0.5),
+        ("fault", 0.6),
+        ("died", 0.7),
+        ("fault", 0.9),
+    ]
 
 
 def test_what_is_no_run_is_refused_in_a_sentence(tmp_path: Path) -> None:

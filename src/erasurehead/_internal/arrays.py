@@ -32,6 +32,10 @@ Tree: TypeAlias = "Mapping[str, Tree] | Sequence[Tree] | NDArray[Any] | str | in
 """The state of something, as plain data: what checkpoints hold."""
 
 
+_ROW = 1 << 13  # elements: BLAS multiplies so few in one thread
+_PIECE = 1 << 18  # elements that stay in the cache
+
+
 def squared_norm(vector: Array) -> float:
     """Return the sum of squares, in one thread: those of BLAS would wait for busy cores."""
     return product(vector, vector)
@@ -51,9 +55,27 @@ def shortened(vector: Array, dtype: str) -> Array:
 
 
 def finite(vector: Array) -> bool:
-    """Return whether all elements are finite. They are if their sum is: summing takes a quarter of the time."""
+    """Return whether all elements are finite. They are if their sum is, or that of their squares.
+
+    BLAS adds up squares, row by row in one thread, in an eighth of the time.
+    """
+    rest = len(vector) % _ROW if vector.ndim == 1 and vector.dtype.char in "fd" else vector.size
     with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(vector.sum())) or bool(np.isfinite(vector).all())
+        total = vector[len(vector) - rest :].sum()
+        if rest < vector.size:
+            rows = vector[: len(vector) - rest].reshape(-1, 1, _ROW)
+            total += np.matmul(rows, rows.swapaxes(1, 2)).sum()
+        return bool(np.isfinite(total)) or bool(np.isfinite(vector).all())
+
+
+def subtract(one: Array, other: Array, out: Array) -> bool:
+    """Write the difference of two vectors, and return whether it is finite: each piece while it is in the cache."""
+    found = True
+    with np.errstate(over="ignore", invalid="ignore"):
+        for low in range(0, len(out), _PIECE):
+            piece = slice(low, low + _PIECE)
+            found &= finite(np.subtract(one[piece], other[piece], out=out[piece]))
+    return found
 
 
 def real_numbers(argument: str, values: object) -> Array:

@@ -11,7 +11,8 @@ from importlib import import_module
 _IMPORT = re.compile(r"^    from (\S+) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
 _NAME = re.compile(r"(\w+) as (\w+)")
 
-_OF_TORCH = ("torch", "zmq")  # that the extra `torch` brings
+_EXTRAS = {"torch": "torch", "zmq": "torch", "jax": "jax"}
+"""Libraries that extras bring, and which."""
 
 
 def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
@@ -42,9 +43,9 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
         try:
             return import_module(f"{module}.{own}") if module == package else getattr(import_module(module), own)
         except ModuleNotFoundError as error:
-            if (missing := str(error.name).partition(".")[0]) not in _OF_TORCH:
+            if (missing := str(error.name).partition(".")[0]) not in _EXTRAS:
                 raise
-            said = f"{package}.{name} needs {missing}: pip install 'erasurehead[torch]'."
+            said = f"{package}.{name} needs {missing}: pip install 'erasurehead[{_EXTRAS[missing]}]'."
             raise import_module("erasurehead.errors").MissingExtra(said) from None
 
     def names() -> list[str]:

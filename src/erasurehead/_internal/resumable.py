@@ -11,6 +11,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from erasurehead._internal.documents import Entries, PlainData
 from erasurehead._internal.storage.sealed import Unfit
 from erasurehead.errors import invalid
 
@@ -36,7 +37,7 @@ class Resumable:
     records: ClassVar[tuple[type, ...]] = ()
     """Dataclasses and named tuples whose instances are in these attributes."""
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> PlainData:
         """Return everything that `restore` needs to continue bit for bit, as plain data.
 
         Raises:
@@ -45,7 +46,7 @@ class Resumable:
         names = checkpointed_names(type(self))
         return {name.lstrip("_"): to_plain(getattr(self, name), self.records) for name in names}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Entries) -> None:
         """Continue from what `state` returned.
 
         Raises:
@@ -106,7 +107,7 @@ def from_plain(value: Any, records: Iterable[type] = ()) -> Any:
         return [from_plain(item, records) for item in cast("Iterable[Any]", value)]
     if not isinstance(value, Mapping):
         return value
-    ((kind, items),) = cast("Mapping[str, Any]", value).items()
+    ((kind, items),) = cast("Entries", value).items()
     if kind == _MAP:
         return {from_plain(key, records): from_plain(item, records) for key, item in items}
     inner = [from_plain(item, records) for item in items]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
-from erasurehead.errors import invalid, real
+from erasurehead.errors import check_positive, invalid, real
 
 
 def check_speeds(speeds: Sequence[float] | Array, n_workers: int, name: str = "speeds") -> Array:
@@ -18,12 +17,11 @@ def check_speeds(speeds: Sequence[float] | Array, n_workers: int, name: str = "s
         InvalidArgument: if there are not as many as workers, or one is not a positive, finite number.
     """
     several = isinstance(speeds, Iterable) and not isinstance(speeds, str)  # pyright: ignore[reportUnnecessaryIsInstance]
-    values = [real(value) for value in speeds] if several else []
+    values = [real(value) for value in speeds] if several and getattr(speeds, "ndim", 1) else []
     if len(values) != n_workers:
         raise invalid(name, f"must be one number for each of {n_workers}", speeds, "such as [1, 2, 4, 4] for four")
     for number, value in enumerate(values):
-        if not 0.0 < value < math.inf:
-            raise invalid(f"{name}[{number}]", "must be a positive, finite number", value, "leave out who does nothing")
+        check_positive(f"{name}[{number}]", value, "must be a positive, finite number", "leave out who does nothing")
     return np.array(values)
 
 

@@ -22,6 +22,9 @@ _TERMINATING = (signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 """Signals with which batch systems end jobs. SIGUSR1 can be requested some time before the end, and launchers pass it
 on; SIGHUP comes when a terminal is closed."""
 
+ENDING = (signal.SIGINT, *_TERMINATING)
+"""All signals that end a run. Where a whole group of processes gets one, the coordinator obeys, and ends the others."""
+
 _EXIT_TIMEOUT = 10.0
 """Seconds after the end of its command in which a process must have ended; a signal then ends it at once."""
 
@@ -109,7 +112,7 @@ def _handlers() -> dict[signal.Signals, Any]:
     """Return the handlers of these signals; none outside the main thread, the only one that is ever interrupted."""
     if threading.current_thread() is not threading.main_thread():
         return {}
-    return {number: signal.getsignal(number) for number in (signal.SIGINT, *_TERMINATING)}
+    return {number: signal.getsignal(number) for number in ENDING}
 
 
 def end_at_once() -> None:

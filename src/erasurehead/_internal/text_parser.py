@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from erasurehead.errors import ErasureHeadError, InvalidArgument, invalid
+from erasurehead.errors import ErasureHeadError, InvalidArgument, check_type, invalid
 
 _T = TypeVar("_T")
 _SYMBOLS: Mapping[type[ast.operator], str] = {ast.BitOr: "|", ast.BitAnd: "&", ast.Add: "+"}
@@ -61,8 +61,7 @@ def read(
         InvalidArgument: if the text has another form, uses an unknown name, or a maker refuses its arguments.
     """
     given: Any = text
-    if not isinstance(given, str):
-        raise invalid(argument, "must be a text", given)
+    check_type(argument, given, str, "must be a text")
     reader = _Reader(text, argument, kind, makers, operators)
     value = reader.whole()
     if not isinstance(value, kind):

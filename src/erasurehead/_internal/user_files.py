@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, BinaryIO, TypeAlias, cast
 
 from erasurehead._internal.documents import MOST_TOML
-from erasurehead.errors import DataError, InvalidArgument, NoFile
+from erasurehead.errors import DataError, InvalidArgument, NoFile, unreadable
 
 StrPath: TypeAlias = str | os.PathLike[str]
 """A path as users give it."""
@@ -220,7 +220,7 @@ def open_bytes(path: Path) -> BinaryIO:
         with path.open("rb") as file:
             magic = file.read(3)
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from None
+        raise unreadable(path, error) from None
     if magic[:2] == b"\x1f\x8b":
         return cast("BinaryIO", gzip.open(path, "rb"))
     if magic == b"BZh":
@@ -259,7 +259,8 @@ def check_text(path: Path) -> None:
 
 def broken_off(path: Path, line: int, error: Exception) -> DataError:
     """Return the error for a file that cannot be read to its end."""
-    return DataError(f"{path}, after line {line}: the file is cut off or damaged ({error}).")
+    where = f", after line {line}" if line else ""
+    return DataError(f"{path}{where}: the file is cut off or damaged ({error}).")
 
 
 @contextmanager

@@ -29,17 +29,20 @@ _COMMANDS = {
     "predict": "Apply a trained model to rows that need no labels.",
     "evaluate": "Measure a trained model on labelled rows that it was not trained on.",
     "coefficients": "Print the coefficients of a linear model, the largest first.",
-    "plan": "Plan a run before it is made: which code, what redundancy, how long to wait.",
+    "plan": "Plan a run before you start it: which code, what redundancy, how long to wait.",
+    "plan-network": "Plan how ranks that train a network should meet: wait, or which way instead.",
     "drill": "Rehearse the faults that clusters inflict on a run: does it survive them?",
-    "reproduce": "Reproduce a published paper: figures, tables, theory, with their numbers.",
+    "drill lives": "Rehearse many short runs, each killed in a different way and then resumed.",
+    "drill peers": "Rehearse faults of peers that train without a coordinator.",
+    "reproduce": "Reproduce a published paper: figures and tables, with their numbers.",
     "decompile": "Print a JAX function, or its gradient, as Python to read, edit and run.",
     "codes": "Look up gradient codes: list all, show one, compare several.",
     "config": "Look up what a run file may contain.",
-    "delays": "Fit, show and convert delays.",
+    "delays": "Fit and show delays.",
 }
 """The commands, with the first sentence of their help. Each has a module, with its help text in `HELP` and the command
 in `run`, whose dataclass parameters are groups of options; the most common of many options are in `COMMON`: see
-`Command.common`. One with subcommands has these in `COMMANDS`."""
+`Command.common`. One with subcommands has these in `COMMANDS`; those of one that is a command itself are here."""
 
 _HELP = """
 Train on many machines without waiting for the slow ones.
@@ -75,6 +78,8 @@ class _Group(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[:1] == ["resume"]:
             ctx.fail("To resume a run: erasurehead train --resume FOLDER.")
+        if (words := " ".join(args[:2])) in _COMMANDS:
+            args = [words, *args[2:]]
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -160,13 +165,13 @@ def build(chosen: str = "") -> typer.Typer:
     )
     app.callback(help=_HELP)(_main)
     for name, text in _COMMANDS.items():
-        if chosen not in ("", name):
+        if chosen not in ("", name.partition(" ")[0]):
             app.command(name, help=text)(_version)
             continue
         from erasurehead.cli._grouping import with_groups
         from erasurehead.cli._wording import Command
 
-        module: Any = import_module(f"erasurehead.cli._{name}")
+        module: Any = import_module(f"erasurehead.cli._{name.replace('-', '_').replace(' ', '_')}")
         if hasattr(module, "run"):
             kind = type("Command", (Command,), {"common": getattr(module, "COMMON", {})})
             app.command(name, cls=kind, help=module.HELP)(with_groups(module.run))

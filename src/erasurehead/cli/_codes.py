@@ -25,13 +25,14 @@ Look up gradient codes: list all, show one, compare several.
   Every code: what it guarantees, and when to choose it.
 
 [bold]erasurehead codes show cyclic_mds n_workers=30 stragglers=5[/bold]
-  One code: parameters, guarantee and source; with parameters, its cost, too.
+  One code: parameters, guarantee and source; its cost, too, if you name
+  parameters.
 
 [bold]erasurehead codes compare 'fractional_repetition(30, load=5)' \\
     'regular(30, load=5)' 'projective_plane(5)' --out runs/codes[/bold]
   Tables of costs and of what stragglers take away, and the papers' curves.
 
-Each of them takes --json.
+All three take --json.
 """
 
 _LIST = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import typer
@@ -37,17 +38,17 @@ Race several schemes: same data, same delays, same first model.
   Finished runs on the same data, with a coordinator or without one: nothing
   is trained. Speed-ups are relative to the first.
 
-Where adaptive stands beside schemes with another optimizer, its own is also
-run waiting for everybody: so you see what not waiting buys, and what the
-optimizer does.
+If adaptive races schemes with another optimizer, its own optimizer also runs
+once waiting for everybody, so that you see what not waiting buys, and what
+the optimizer does.
 
 Prints a table, and the time that each scheme took to reach given distances
-from the minimum of the objective. The folder keeps the tables,
-figures (PNG and SVG), and one run folder for each scheme.
+from the minimum of the objective. The folder keeps the tables, figures (PNG
+and SVG), and one run folder for each scheme.
 """
 
 COMMON = {
-    "--scheme": "Repeat it for each scheme; by default the three of the paper.",
+    "--scheme": "A scheme to race; repeat it for each. By default the three of the paper.",
     "--target": "",
     **{name: text for name, text in TRAIN.items() if name in ("--data", "--label", "--categorical", "--drop")},
     "--delays": "Delays injected after computing, such as 'exponential(mean=0.5, seed=0)' or 'none()'.",
@@ -64,11 +65,13 @@ _PANEL = "Schemes"
 def run(
     *,
     named: list[str] | None = argument(
-        "RUN_FILE | RUN...", "TOML; options take precedence. Or the folders of finished runs.", default=None
+        "RUN_FILE | RUN...",
+        "A run file, in TOML; options take precedence. Or the folders of finished runs.",
+        default=None,
     ),
     scheme: list[str] | None = option(
         "--scheme, -s",
-        "Repeat it for each scheme; by default the three of the paper. See erasurehead train --help.",
+        "A scheme to race; repeat it for each. By default the three of the paper. See erasurehead train --help.",
         panel=_PANEL,
         metavar="SCHEME",
     ),
@@ -103,13 +106,15 @@ def run(
     from erasurehead.reports._descents import descent_table
     from erasurehead.runs import Comparison
     from erasurehead.runs._comparison import ALONE
+    from erasurehead.runs._outcome import say_heard_once
 
     screen = Screen(output)
     comparison = Comparison.from_config(config, scheme or (), target, screen.starting)
     introduce(screen, comparison.experiments[0], screen.say)
     for experiment in comparison.experiments:
-        screen.say(f"  {experiment.scheme}")
+        screen.say("; ".join(map(str, filter(None, (f"  {experiment.scheme}", experiment.held)))))
     began = time.perf_counter()
+    screen.opening(comparison.experiments[0].config.run.track)
     try:
         with screen.watching() as callbacks:
             trained = comparison.run(callbacks)
@@ -120,7 +125,7 @@ def run(
     stopped = any(run.status == "interrupted" for run in trained.runs)
     beside = trained.alone(time.perf_counter() - began) if alone and not stopped else []
     try:
-        outcome = trained.report(("png", "svg") if figures else (), beside)
+        outcome = trained.report(("png", "svg") if figures and not stopped else (), beside)
     except MissingExtra as missing:
         screen.warn(f"No figures: {missing}")
         outcome = trained.report((), beside)
@@ -133,9 +138,15 @@ def run(
     if not depths and not stopped:
         rest = "" if alone else "; one core alone may find it: leave out --no-alone"
         screen.say(f"Times to each gap are not known, as the minimum is not known{rest}.")
-    pays = [outcome.pays] if outcome.pays else []
-    screen.result(outcome.as_dict(), render_table(outcome.rows, outcome.title), *depths, *pays, last)
+    limits = [one for one in (outcome.pays, say_heard_once(outcome.heard)) if one]
+    held = [None if one.held is None else asdict(one.held) for one in comparison.experiments]
+    screen.result(
+        {**outcome.as_dict(), "held": held}, render_table(outcome.rows, outcome.title), *depths, *limits, last
+    )
     if outcome.interrupted:
+        left = [one.scheme.name for one in comparison.experiments[len(outcome.rows) :]]
+        if left:
+            screen.warn(f"Stopped before these were raced: {'; '.join(left)}.")
         raise typer.Exit(INTERRUPTED)
     if outcome.failures:
         raise ErasureHeadError(" ".join(outcome.failures))
@@ -151,7 +162,6 @@ def _compare_finished(
 ) -> None:
     """Compare finished runs, without training."""
     from erasurehead.consensus._finished import compare_finished
-    from erasurehead.runs import RunFolder
 
     screen, spelled = Screen(output), options.spelled()
     of_place = {"run.out", "run.overwrite", "run.access"}
@@ -159,9 +169,6 @@ def _compare_finished(
         rule = "must be left out, as nothing is trained where finished runs are compared"
         raise InvalidArgument(of_training[0], rule)
     compared = compare_finished(folders, target)
-    for folder in folders:
-        for warning in RunFolder.open(folder).summary.get("changed_by_others", ()):
-            screen.warn(warning)
     run = options.tables().get("run", {})
     access = run.get("access", "private")
     place = make_folder(run.get("out") or next_free(RUNS, "compare-finished"), bool(run.get("overwrite")), access)

@@ -7,7 +7,7 @@ from typing import Any
 from erasurehead.cli._options import OutputOptions, argument, option
 from erasurehead.cli._screen import Screen
 from erasurehead.cli._streams import check_open, results
-from erasurehead.errors import invalid
+from erasurehead.errors import check_choice
 from erasurehead.runs._config import Config, json_schema, keys
 from erasurehead.runs._config.keys import markdown_table, shown
 
@@ -63,8 +63,8 @@ def list_keys(
 
     every = keys(ConsensusConfig if peers or section == "consensus" else Config)
     sections = tuple(dict.fromkeys(key.section for key in every if key.section))
-    if section is not None and section not in sections:
-        raise invalid("SECTION", f"must be one of {', '.join(sections)}", section)
+    if section is not None:
+        check_choice("SECTION", section, sections)
     chosen = [key for key in every if section in (None, key.section)]
     if markdown:
         Screen(output).lines([markdown_table(chosen)])

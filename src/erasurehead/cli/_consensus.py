@@ -24,6 +24,7 @@ from erasurehead.cli._options import (
 from erasurehead.cli._ranks import stand_by
 from erasurehead.cli._screen import Screen
 from erasurehead.cli._streams import FAILED, INTERRUPTED
+from erasurehead.cli._train import introduce_data
 from erasurehead.consensus._config import ConsensusConfig
 from erasurehead.errors import MissingExtra, counted, invalid
 from erasurehead.reports._units import seconds_text
@@ -86,7 +87,7 @@ class ConsensusOptions(FileOptions):
 
 def run(
     *,
-    run_file: str | None = argument("RUN_FILE", "TOML; options take precedence.", default=None),
+    run_file: str | None = argument("RUN_FILE", "A run file, in TOML; options take precedence.", default=None),
     resume: str | None = option(
         "--resume",
         "Resume the run in this folder, to the bit; with more --steps if it is finished.",
@@ -120,6 +121,7 @@ def run(
     else:
         experiment = ConsensusExperiment.from_tables(merged(below, tables), starting=screen.starting)
     _introduce(screen, experiment)
+    screen.opening(experiment.config.run.track)
     try:
         done = experiment.run([_lines(screen)])
     except KeyboardInterrupt:  # before training began, or after a second one
@@ -146,18 +148,8 @@ def _way_on(experiment: ConsensusExperiment) -> str:
 
 def _introduce(screen: Screen, experiment: ConsensusExperiment) -> None:
 
-    data, plan, config = experiment.data, experiment.plan, experiment.config
-    if data.name.endswith("-synthetic") and config.data.synthetic == "fallback":
-        screen.warn(
-            f"The files of {config.data.source} are not available here: synthetic images of the same shape are used."
-        )
-    screen.say(
-        f"{data.name}: {data.n_train:,} x {data.n_columns:,} for training, {counted('row', data.n_test)} for testing"
-    )
-    for note in data.notes:
-        screen.say(f"  {note}")
-    if experiment.search is not None:
-        screen.say(str(experiment.search))
+    plan, config = experiment.plan, experiment.config
+    introduce_data(screen, experiment, screen.say)
     graph, clock = plan.graph, "virtual clock" if config.run.engine == "virtual" else config.run.engine
     screen.say(
         f"{graph.n_peers} peers on {graph}: {counted('link', len(graph.edges))}, {spanned('neighbour', graph.degrees)} "

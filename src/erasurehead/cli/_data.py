@@ -125,7 +125,7 @@ def _table(uses: tuple[ColumnUse, ...]) -> Table:
     table.add_column("Missing", justify="right")
     table.add_column("Nearly unique")
     for use in uses:
-        becomes = f"one-hot, {use.width:,} level{'s' * (use.width != 1)}" if use.becomes == "one-hot" else use.becomes
+        becomes = f"one-hot, {counted('level', use.width)}" if use.becomes == "one-hot" else use.becomes
         missing = "" if use.missing is None else f"{use.missing:,}"
         table.add_row(Text(visible(use.name, keep="")), becomes, missing, "yes" if use.nearly_unique else "")
     return table

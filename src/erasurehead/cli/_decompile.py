@@ -31,7 +31,7 @@ def run(
     target: str = argument("TARGET", "MODULE:FUNCTION or FILE.py:FUNCTION."),
     example: list[str] | None = option(
         "--example, -e",
-        "One per argument: 'float32[100,5]', key, a number, a dict or list of these, an .npy or .npz file.",
+        "One per argument: 'float32[100,5]', key, a number, a dict or list of these.",
         metavar="EXAMPLE",
     ),
     grad: bool = option("--grad", "Decompile the gradient with respect to the first argument.", default=False),

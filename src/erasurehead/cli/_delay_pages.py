@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from erasurehead.delays import Trace
 from erasurehead.delays._fitting import Fit
 from erasurehead.delays._slow_workers import SlowWorker
 from erasurehead.delays._summaries import Summary
-from erasurehead.errors import counted
+from erasurehead.errors import counted, some
 from erasurehead.reports._units import NOTHING, Unit, time_unit
 
 if TYPE_CHECKING:
@@ -114,55 +115,16 @@ def fit_notes(fits: Ranking) -> list[str]:
     return notes
 
 
-def slow_facts(item: SlowWorker) -> PlainData:
-    """Return a slow worker as plain data."""
-    return {"worker": item.worker, "name": item.name, "rank": item.rank, "factor": item.factor}
-
-
 def slow_lines(slow: Sequence[SlowWorker]) -> list[str]:
     """Return sentences on workers that are always slow."""
     if not slow:
         return ["No worker is persistently slow."]
-    named = ", ".join(f"{item.name} ({_times(item.factor)})" for item in slow[:_LISTED])
-    rest = f" and {len(slow) - _LISTED} more" if len(slow) > _LISTED else ""
-    return [f"Persistently slow, by median over that of the others: worker {named}{rest}."]
+    named = some([f"{item.name} ({_times(item.factor)})" for item in slow], _LISTED)
+    return [f"Persistently slow, by median over that of the others: worker {named}."]
 
 
 def _times(factor: float) -> str:
     return f"{_RATIO.write(factor)} times" if math.isfinite(factor) else "theirs is 0"
-
-
-def workers_table(best: Fit, workers: Mapping[str, Fit]) -> Table:
-    """Return the fits of single workers as a table.
-
-    Arguments:
-        best: the best fit to all workers together.
-        workers: fits of the same family to single workers, by name.
-    """
-    table = _table(
-        ("Worker", "right"), ("Delays", "right"), ("P-P gap", "right"), (f"{best.family}, with 95% intervals", "left")
-    )
-    for name, item in workers.items():
-        table.add_row(
-            name, f"{item.n}", f"{item.gap:.3f}", "; ".join(_parameter(item, each) for each in item.parameters)
-        )
-    return table
-
-
-def workers_note(best: Fit, workers: Mapping[str, Fit], trace: Trace) -> str:
-    """Return a sentence on whether workers differ, judged by the AIC of separate fits.
-
-    Arguments:
-        best: the best fit to all workers together.
-        workers: fits of the same family to single workers, by name.
-        trace: the trace.
-    """
-    if len(workers) < trace.n_workers:
-        missing = trace.n_workers - len(workers)
-        return f"{counted('worker', missing)} had too few delays to be fitted alone."
-    apart = sum(item.aic for item in workers.values())
-    differ = "differ" if apart < best.aic else "do not differ beyond chance"
-    return f"Workers {differ}: AIC {apart:,.1f} fitted apart, {best.aic:,.1f} together."
 
 
 def summary_facts(summary: Summary) -> PlainData:
@@ -175,7 +137,7 @@ def summary_facts(summary: Summary) -> PlainData:
         "mean": summary.mean,
         "quantiles": {f"{share:g}": value for share, value in summary.quantiles.items()},
         "longest_over_median": dict(zip(("median", "p95", "max"), _spread(summary), strict=True)),
-        "slow_workers": [slow_facts(item) for item in summary.slow],
+        "slow_workers": [asdict(item) for item in summary.slow],
     }
 
 

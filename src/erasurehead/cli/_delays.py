@@ -1,17 +1,18 @@
-"""`erasurehead delays`: describe traces, fit distributions to them, and convert them between formats."""
+"""`erasurehead delays`: describe traces, and fit distributions to them."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 from erasurehead.cli._options import OutputOptions, argument, folder, option, pictures
 from erasurehead.cli._screen import Screen
 from erasurehead.cli._traces import TraceOptions
-from erasurehead.errors import counted, invalid
+from erasurehead.errors import counted
 from erasurehead.runs._names import RUNS, check_writable, next_free
 
 HELP = """
-Fit, show and convert delays.
+Fit and show delays.
 
 [bold]erasurehead delays show latencies.csv[/bold]
   How long delays are, how unequal within a step, and who is always slow.
@@ -54,17 +55,7 @@ Describe a trace or a delay model.
 [bold]erasurehead delays show 'pareto(0.1, 1.5)' --workers 30[/bold]
 """
 
-_CONVERT = """
-Write a trace with our column names, as CSV or Parquet by the file's ending.
-
-[bold]erasurehead delays convert runs/houses delays.parquet[/bold]
-
-[bold]erasurehead delays convert aws.csv.gz tokyo.csv --where region=Tokyo \\
-    --column step=round --column seconds=latency_s[/bold]
-"""
-
 _WHAT = "Fit"
-_ENDINGS = (".csv", ".csv.gz", ".csv.bz2", ".parquet")
 
 
 def fit(
@@ -81,7 +72,6 @@ def fit(
     scale_with_load: bool = option(
         "--scale-with-load", "Fit seconds per task: delays grow with the load.", panel=_WHAT, default=False
     ),
-    per_worker: bool = option("--per-worker", "Also fit the best family to each worker.", panel=_WHAT, default=False),
     out: str | None = folder("Folder for the picture; by default a new one in runs."),
     figures: bool = pictures("a picture"),
     output: OutputOptions,
@@ -90,7 +80,6 @@ def fit(
     from erasurehead.cli import _delay_pages as pages
     from erasurehead.delays import fit_trace, slow_workers
     from erasurehead.delays._families import family as find_family
-    from erasurehead.delays._fitting import fit_workers
     from erasurehead.reports._delay_pictures import draw_fits
 
     screen = Screen(output)
@@ -101,7 +90,6 @@ def fit(
     samples = reading.read(trace)
     fits = fit_trace(samples, family, scale_with_load)
     slow = slow_workers(samples)
-    workers = fit_workers(samples, fits[0].family, scale_with_load) if per_worker else {}
     files: list[Path] = []
     if figures:
         with screen.drawing("picture"):
@@ -110,13 +98,10 @@ def fit(
         "trace": pages.trace_facts(samples),
         "fits": [pages.fit_facts(item, fits[0]) for item in fits],
         "ruled_out": dict(fits.ruled_out),
-        "slow_workers": [pages.slow_facts(item) for item in slow],
-        "workers": {name: pages.fit_facts(item, item) for name, item in workers.items()},
+        "slow_workers": [asdict(item) for item in slow],
         "files": [str(path) for path in files],
     }
     shown = [pages.title(samples), pages.fits_table(fits), *pages.fit_notes(fits), *pages.slow_lines(slow)]
-    if workers:
-        shown += ["", pages.workers_table(fits[0], workers), pages.workers_note(fits[0], workers, samples)]
     if files:
         shown.append(f"picture: {', '.join(map(str, files))}")
     screen.result(data, *shown)
@@ -156,7 +141,9 @@ def show(
     if ("(" in what or what in MODELS) and not Path(what).expanduser().exists():
         model = build_delays(what)
         summary = summarize_model(model, workers, steps)
-        facts, name = {"model": str(model)}, f"{model}: {counted('step', steps)} of {counted('worker', workers)} drawn"
+        apart = ", a second apart" * model.follows_clock
+        name = f"{model}: {counted('step', steps)} of {counted('worker', workers)} drawn{apart}"
+        facts = {"model": str(model)}
     else:
         trace = reading.read(what)
         summary = summarize(trace)
@@ -166,32 +153,5 @@ def show(
     )
 
 
-def convert(
-    *,
-    trace: str = argument("TRACE", "A file, or a run folder."),
-    out: str = argument("OUT", "A .csv, .csv.gz, .csv.bz2 or .parquet file."),
-    reading: TraceOptions,
-    overwrite: bool = option("--overwrite", "Replace OUT if it exists.", panel="Output", default=False),
-    output: OutputOptions,
-) -> None:
-    """Write a trace with this library's column names."""
-    from erasurehead.cli import _delay_pages as pages
-    from erasurehead.delays._trace_files import write_trace
-
-    path = Path(out).expanduser()
-    if not path.name.endswith(_ENDINGS):
-        raise invalid("OUT", f"must end in {', '.join(_ENDINGS)}", out)
-    if path.exists() and not overwrite:
-        raise invalid("OUT", "must not exist yet", out, "add --overwrite to replace it")
-    if not path.absolute().parent.is_dir():
-        raise invalid("OUT", "must be in a folder that exists", out)
-    screen = Screen(output)
-    samples = reading.read(trace)
-    write_trace(samples, path)
-    screen.result(
-        {"trace": pages.trace_facts(samples), "file": str(path)}, f"{pages.title(samples)}\nwritten to {path}"
-    )
-
-
-COMMANDS = {"fit": (fit, _FIT), "show": (show, _SHOW), "convert": (convert, _CONVERT)}
+COMMANDS = {"fit": (fit, _FIT), "show": (show, _SHOW)}
 """Its subcommands, each with its help."""

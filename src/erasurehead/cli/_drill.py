@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from erasurehead.cli._grouping import refuse_others
-from erasurehead.cli._options import OutputOptions, folder, option, pictures, shared, value_of
+from erasurehead._internal.documents import PlainData
+from erasurehead.cli._options import FileOptions, OutputOptions, folder, option, options_of, pictures
 from erasurehead.cli._screen import Screen
-from erasurehead.errors import InvalidArgument, check_count, invalid
+from erasurehead.errors import check_count, invalid
+from erasurehead.runs._config import Config
 
 if TYPE_CHECKING:
-    from erasurehead.drills._drill import DrillSettings
     from erasurehead.drills._schedule import Kind
     from erasurehead.drills._verdicts import Judged
 
@@ -36,12 +35,12 @@ Rehearse the faults that clusters inflict on a run: does it survive them?
 [bold]erasurehead drill --schedule drills/virtual-7-1/faults.toml[/bold]
   The fault schedule of an earlier drill once more.
 
-[bold]erasurehead drill --peers 'local()' --workers 10 --seconds 60[/bold]
-  Peers without a coordinator, under this wait policy: one is killed, one is
-  killed and comes back, and the network is cut and heals.
-
-[bold]erasurehead drill --lives 200 --workers 6[/bold]
+[bold]erasurehead drill lives 200 --workers 6[/bold]
   Two hundred short runs, each killed in a different way and then resumed.
+
+[bold]erasurehead drill peers --policy 'local()' --seconds 60[/bold]
+  Peers without a coordinator: one is killed, one is killed and comes back,
+  and the network is cut and heals.
 
 The same run is made twice: first without faults (the baseline), then with
 them. The report says what was injected, when it was noticed and as what, what
@@ -49,176 +48,96 @@ it cost in time and accuracy, and whether each promise was kept. The exit code
 is 1 if any was broken.
 """
 
-_FAULTS, _RUN = "Fault schedule", "Workers and steps"
+_FAULTS = "Fault schedule"
+
+SCHEME: Any = option(
+    "--scheme, -s",
+    "As for erasurehead train; by default exact with three replicas, two of which must agree.",
+    panel="Workers and steps",
+    metavar="SCHEME",
+)
 
 
-@dataclass(frozen=True)
-class FaultOptions:
-    """Options on the faults that are injected."""
+KEYS = (
+    *("run.engine", "run.workers", "run.address", "data.source", "data.target", "data.categorical", "data.drop"),
+    *("delays.model", "faults.on_suspicion", "run.records"),
+)
+"""The keys of the run into which faults are injected that have an option."""
 
-    lives: int | None = option(
-        "--lives",
-        "Instead of one long run, N short ones, each killed in another way: workers, coordinator or both, at "
-        "the start, in the middle or while files are written. One verdict for all.",
-        panel=_FAULTS,
-        metavar="N",
-    )
-    seed: int = option("--seed", "Seed of the fault schedule.", panel=_FAULTS, metavar="N", shown=True, default=0)
+TEXTS = {
+    "run.engine": "virtual (the default), processes, mpi or ray.",
+    "run.workers": "Number of workers; by default 30.",
+    "run.address": "Address of a running Ray cluster, as HOST:PORT, or auto.",
+    "data.source": "A small synthetic stand-in of covertype (the default), amazon or kc_housing, or a file of your "
+    "own.",
+    "delays.model": "Delays that are injected into all runs; by default exponential(mean=0.5, seed=0).",
+    "faults.on_suspicion": "What to do about workers that seem to hang: report (name them, the default), replace "
+    "or ignore.",
+    "run.records": "What happens if the disk is full: training ends and is resumed (required, the default), or "
+    "continues without records (optional).",
+}
+"""What is said of them."""
+
+
+@options_of(Config, *KEYS, texts=TEXTS)
+class SubjectOptions(FileOptions):
+    """Options on the run into which faults are injected."""
+
+    def of_scheme(self, scheme: str | None) -> PlainData:
+        """Return the tables of the run file, with the scheme that was given, if any."""
+        tables = self.tables()
+        workers = tables.get("run", {}).get("workers")
+        if workers is not None:
+            check_count("--workers", workers, 3 if scheme is None else 1)  # three copies of each task
+        return tables if scheme is None else {**tables, "scheme": scheme}
+
+
+def run(
+    *,
+    seed: int = option("--seed", "Seed of the fault schedule; by default 0.", panel=_FAULTS, metavar="N", default=0),
     kinds: list[str] | None = option(
         "--kinds",
         "Kinds of faults, of kill, stop, slow, corrupt, disconnect, disk_full and coordinator; by default all.",
         panel=_FAULTS,
         metavar="A,B,...",
-    )
+    ),
     schedule: str | None = option(
         "--schedule", "Faults from a TOML file, instead of drawn ones.", panel=_FAULTS, metavar="FILE"
-    )
-
-
-@dataclass(frozen=True)
-class SubjectOptions:
-    """Options on the run into which faults are injected."""
-
-    engine: str = shared("run.engine", text="virtual, processes, mpi or ray.", shown=True, default="virtual")
-    workers: int = shared("run.workers", text="Number of workers.", shown=True, default=30)
+    ),
     seconds: float = option(
         "--seconds",
-        "Length of the baseline run on the engine's clock, which determines the number of steps.",
-        panel=_RUN,
+        "Length of the baseline run on the engine's clock, which determines the number of steps; by default 600.",
+        panel="Workers and steps",
         metavar="SECONDS",
-        shown=True,
         default=600.0,
-    )
-    scheme: str | None = option(
-        "--scheme, -s",
-        "As for erasurehead train; by default exact with three replicas, two of which must agree.",
-        panel=_RUN,
-        metavar="SCHEME",
-    )
-    peers: str | None = option(
-        "--peers",
-        "Instead of workers with a coordinator, peers that wait by this policy: 'full()', 'dynamic()', "
-        "'local()', ... (see erasurehead consensus --help).",
-        panel=_RUN,
-        metavar="POLICY",
-    )
-    data: str = shared(
-        "data.source",
-        text="A small synthetic stand-in of amazon, kc_housing or covertype, or a file of your own.",
-        panel=_RUN,
-        shown=True,
-        default="covertype",
-    )
-    label: str | None = shared("data.target", panel=_RUN)
-    categorical: bool = shared("data.categorical", panel=_RUN, off=False, default=False)
-    drop: list[str] | None = shared("data.drop", panel=_RUN)
-    delays: str = shared(
-        "delays.model",
-        text="Delays that are injected into both runs.",
-        panel=_RUN,
-        shown=True,
-        default="exponential(mean=0.5, seed=0)",
-    )
-    on_suspicion: str = shared(
-        "faults.on_suspicion",
-        text="What to do about workers that seem to hang: report (name them), replace or ignore.",
-        panel=_RUN,
-        shown=True,
-        default="report",
-    )
-    address: str | None = shared("run.address", text="Address of a running Ray cluster, as HOST:PORT, or auto.")
-    records: str = shared(
-        "run.records",
-        text="What happens if the disk is full: training ends and is resumed (required), or continues without "
-        "records (optional).",
-        shown=True,
-        default="required",
-    )
-
-
-@dataclass(frozen=True)
-class ReportOptions:
-    """Options on the files of the drill."""
-
-    out: str | None = folder("Folder for the fault schedule, the runs and the report; by default a new one in drills.")
-    figures: bool = pictures("a figure", default=False)
-
-
-def run(*, faults: FaultOptions, subject: SubjectOptions, report: ReportOptions, output: OutputOptions) -> None:
+    ),
+    scheme: str | None = SCHEME,
+    subject: SubjectOptions,
+    out: str | None = folder("Folder for the fault schedule, the runs and the report; by default a new one in drills."),
+    figures: bool = pictures("a figure", default=False),
+    output: OutputOptions,
+) -> None:
     """Rehearse what clusters do to a run."""
-    screen = Screen(output)
-    if subject.peers is not None:
-        passed = _peers(subject.peers, faults, subject, report, screen)
-    elif faults.lives is not None:
-        passed = _live(faults.lives, faults, subject, report, screen)
-    else:
-        passed = _scheduled(faults, subject, report, screen)
-    if not passed:
-        raise typer.Exit(1)
-
-
-def _scheduled(faults: FaultOptions, subject: SubjectOptions, report: ReportOptions, screen: Screen) -> bool:
     from erasurehead.drills._drill import Drill
     from erasurehead.drills._report import cost_table, fault_table
     from erasurehead.drills._schedule import read_schedule
 
-    schedule = None if faults.schedule is None else read_schedule(faults.schedule)
-    drill = Drill(_settings(faults, subject), schedule, report.out)
+    screen, faults = Screen(output), None if schedule is None else read_schedule(schedule)
+    drill = Drill(subject.of_scheme(scheme), seconds, seed, _kinds(kinds), faults, out)
     for fault in drill.schedule.faults:
         screen.say(f"{fault.at:10.2f} s  {fault}")
     findings = drill.run(screen.say)
-    screen.result(findings.as_dict(), fault_table(findings), cost_table(findings), _verdicts(findings))
-    if report.figures:
+    screen.result(findings.as_dict(), fault_table(findings), cost_table(findings), verdicts(findings))
+    if figures:
         from erasurehead.drills._picture import draw_drill
 
         draw_drill(findings, Path(findings.folder))
-    return findings.passed
+    if not findings.passed:
+        raise typer.Exit(1)
 
 
-def _live(lives: int, faults: FaultOptions, subject: SubjectOptions, report: ReportOptions, screen: Screen) -> bool:
-    from erasurehead.drills._lives import Lives
-
-    refuse_others(("lives", "seed"), "must be left out with --lives, which are struck by kills only", faults)
-    taken = {"out", *(field.name for field in fields(subject) if field.name != "seconds")}
-    refuse_others(taken, "must be left out with --lives", report, subject)
-    findings = Lives(_settings(faults, subject), lives, report.out).run(screen.say)
-    broken = [f"life {one.number}, {one.strike}: {text}" for one in findings.broken for text in one.broken]
-    screen.result(findings.as_dict(), "\n".join([*broken, f"{findings.verdict}; the report is in {findings.folder}"]))
-    return findings.passed
-
-
-def _peers(policy: str, faults: FaultOptions, subject: SubjectOptions, report: ReportOptions, screen: Screen) -> bool:
-    from erasurehead.consensus._drill import PeerDrill
-
-    taken = ("peers", "engine", "workers", "seconds", "seed", "delays", "out")
-    refuse_others(taken, "must be left out with --peers", faults, subject, report)
-    try:
-        drill = PeerDrill(
-            policy,
-            engine=subject.engine,
-            peers=subject.workers,
-            seconds=subject.seconds,
-            seed=faults.seed,
-            delays=subject.delays,
-        )
-    except InvalidArgument as error:
-        names = {"peers": "--workers", "engine": "--engine", "seconds": "--seconds", "policy": "--peers"}
-        raise error.about(names[error.subject]) if error.subject in names else error from None
-    findings = drill.run(screen.say, report.out)
-    screen.result(findings.as_dict(), _verdicts(findings))
-    return findings.passed
-
-
-def _settings(faults: FaultOptions, subject: SubjectOptions) -> DrillSettings:
-    from erasurehead.drills._drill import SCHEME, DrillSettings
-
-    check_count("--workers", subject.workers, 3 if subject.scheme is None else 1)  # three copies of each task
-    given = {name: value for name, value in asdict(subject).items() if name != "peers"}
-    given |= {"scheme": subject.scheme or SCHEME, "drop": tuple(value_of("drop", subject.drop or ()))}
-    return DrillSettings(seed=faults.seed, kinds=_kinds(faults.kinds), **given)
-
-
-def _verdicts(findings: Judged) -> str:
+def verdicts(findings: Judged) -> str:
+    """Return the verdicts of a drill as lines, the last of which is the conclusion."""
     from erasurehead.drills._report import conclusion, verdict_line
 
     return "\n".join([*map(verdict_line, findings.verdicts), "", conclusion(findings)])

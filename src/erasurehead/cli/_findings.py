@@ -33,7 +33,7 @@ def loss_text(done: Run) -> str:
     if done.final is not None:
         part = "" if done.final.share >= 1.0 else f" of {done.final.share:.1%} of the data"
         return f"training objective {done.final.objective:.5g} (exact{part})"
-    from erasurehead.cli._progress import estimated
+    from erasurehead.reports._progress import estimated
 
     rows = [row for row in done.steps if row.loss is not None and not row.rejected]
     if not rows:
@@ -42,8 +42,10 @@ def loss_text(done: Run) -> str:
 
 
 def warn(screen: Screen, experiment: Experiment, done: Run) -> None:
-    """Print on stderr why the model may not be good: a rising loss, or no convergence."""
+    """Print on stderr why the model may not be good: a rising loss, no convergence, or a target that was missed."""
     rise, final = done.rise, done.final
+    if (target := experiment.config.run.until) is not None and done.ended not in (None, "until"):
+        screen.warn(f"{target} was not reached")
     if rise is not None:
         screen.warn(
             f"the training loss has risen, from {rise.best:.5g} around step {rise.step + 1} to {rise.last:.5g}"

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Annotated, Any, get_type_hints
-
-from erasurehead.errors import UNSAID, InvalidArgument
 
 DECLARED = "typer"
 """Where the metadata of a field have what is declared of its option."""
@@ -54,22 +52,3 @@ def _parameter(name: str, kind: Any, declared: Field[Any]) -> inspect.Parameter:
     default = inspect.Parameter.empty if declared.default is MISSING else declared.default
     annotation = Annotated[kind, declared.metadata[DECLARED]]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def refuse_others(taken: Container[str], rule: str, *groups: Any) -> None:
-    """Raise if an option is given that what the command is asked to do does not take.
-
-    Arguments:
-        taken: names of the fields whose options it takes.
-        rule: what is said of the others.
-        *groups: groups of options whose fields are called as the options are.
-
-    Raises:
-        InvalidArgument: if so; the error names the option.
-    """
-
-    for group in groups:
-        for field in fields(group):
-            value = getattr(group, field.name)
-            if field.name not in taken and value != field.default:
-                raise InvalidArgument(f"--{field.name.replace('_', '-')}", rule, UNSAID if value is True else value)

@@ -11,7 +11,7 @@ from erasurehead.cli._train import COMMON as TRAIN
 from erasurehead.errors import counted
 
 HELP = """
-Plan a run before it is made: which code, what redundancy, how long to wait.
+Plan a run before you start it: which code, what redundancy, how long to wait.
 
 [bold]erasurehead plan --trace latencies.csv[/bold]
   All you need is how long each worker took in each step (delays --help says
@@ -30,16 +30,18 @@ Plan a run before it is made: which code, what redundancy, how long to wait.
     --seconds-per-task 0.02 --current 'exact(load=3)'[/bold]
   From assumed delays, and compared with the setting in use.
 
-Options of [italic]train[/italic] on how to train are written to the run file.
+Options of [italic]train[/italic] that say how to train, such as --loss, go into the run file.
 """
 
 COMMON = {
-    **dict.fromkeys(("--trace", "--delays", "--workers", "--seconds-per-task", "--scale-with-load", "--scheme"), ""),
-    **dict.fromkeys(("--max-load", "--current"), ""),
-    **{name: text for name, text in TRAIN.items() if name in ("--data", "--label")},
+    "--trace": "",
+    "--delays": "Delays to assume where there is no trace: 'exponential(mean=0.5)', 'pareto(0.1, 2.0)', ..., or a sum.",
     "--workers": "Number of workers; by default that of the trace, or 30.",
+    **{name: text for name, text in TRAIN.items() if name in ("--data", "--label")},
     "--target": "Target to reach, such as gap=0.01 or auc=0.84; with data of yours, times to it are measured.",
-    "--explain": "",
+    **dict.fromkeys(
+        ("--explain", "--seconds-per-task", "--scale-with-load", "--current", "--scheme", "--max-load"), ""
+    ),
     "--out": "Folder for the plan, new or empty; by default a new one in runs.",
     "--json": "",
 }
@@ -49,23 +51,15 @@ def run(*, asked: PlanOptions, output: OutputOptions) -> None:
     """Plan a run."""
     config = asked.config(None)
     from erasurehead.cli import _plan_pages as plan_pages
-    from erasurehead.cli._plan_asked import (
-        PlanTarget,
-        SampledData,
-        TaskCost,
-        Workers,
-        by_itself,
-        check_options,
-        check_schemes,
-        goal_accuracy,
-    )
+    from erasurehead.cli._plan_asked import TaskCost, Workers, check_options, check_schemes, folder as plan_folder
+    from erasurehead.cli._plan_data import PlanTarget, SampledData, by_itself, goal_accuracy
     from erasurehead.planning import plan
     from erasurehead.planning._settings import adaptive_settings, default_settings
 
     screen = Screen(output)
     check_options(asked)
     goal = PlanTarget.named(asked)
-    folder = plan_pages.folder(asked.out, bool(asked.overwrite))
+    folder = plan_folder(asked.out, bool(asked.overwrite))
     workers = Workers.named(asked)
     check_schemes(asked, workers.count)
     sampled = None if asked.data is None else SampledData.load(asked, workers.count, screen)
@@ -77,8 +71,8 @@ def run(*, asked: PlanOptions, output: OutputOptions) -> None:
     target = None if goal is None else goal.predicted(sampled, workers.count)
     accuracy = goal_accuracy(goal, asked, sampled, workers.count, screen)
     most = asked.max_load or (FREE if cost.known_from is None else USUAL)
-    settings = tuple(asked.scheme or (default_settings(workers.count, most, delays) if workers.count >= 2 else ()))
-    if target is None and not asked.scheme and settings and by_itself(config):
+    settings = tuple(asked.scheme or default_settings(workers.count, most, delays))
+    if target is None and not asked.scheme and by_itself(config):
         settings += adaptive_settings(workers.count, most, delays)  # their optimizer's steps are measured, or assumed
     screen.say(f"trying {counted('setting', len(settings))} on {text} ...")
     what = f"A plan of {counted('setting', len(settings))} for {counted('worker', workers.count)}"
@@ -104,13 +98,16 @@ def run(*, asked: PlanOptions, output: OutputOptions) -> None:
         screen.result({**facts, "files": []}, page.table(asked.top), "", "\n".join(page.nothing()))
         raise typer.Exit(1)
     files = page.write(folder, facts, trace, asked, screen)
+    first, *others = page.advice(asked.explain)
     screen.result(
         {**facts, "files": [str(path) for path in files]},
+        first,
+        "",
         page.table(asked.top),
         "",
         page.why(asked.top),
         "",
-        "\n".join(page.advice(asked.explain)),
+        "\n".join(others),
         "",
         page.last_words(files, folder, asked),
     )

@@ -67,7 +67,7 @@ class _SearchOptions:
     )
     max_load: int | None = option(
         "--max-load",
-        "Most tasks that a worker may hold in memory (10; 3 if the cost of a task is not known).",
+        "The most tasks that a worker may hold in memory (10; 3 if the cost of a task is not known).",
         panel=_SEARCH,
         metavar="N",
     )

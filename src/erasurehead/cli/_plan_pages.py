@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +16,14 @@ from rich.text import Text
 from erasurehead._internal.atomic_files import write_whole
 from erasurehead._internal.documents import Entries, PlainData
 from erasurehead._internal.resources import check_seconds, usable_cores
-from erasurehead.cli._plan_asked import TRACE, SampledData, TaskCost
+from erasurehead.cli._plan_asked import RUN_FILE, TRACE, TaskCost
+from erasurehead.cli._plan_cells import band_text, factor_text, places_of, time_text, trial_range, value_text
+from erasurehead.cli._plan_data import SampledData
 from erasurehead.cli._plan_options import FREE, PlanOptions
 from erasurehead.cli._screen import Screen
 from erasurehead.delays import Trace
 from erasurehead.delays._trace_files import write_trace
-from erasurehead.errors import invalid
+from erasurehead.errors import counted
 from erasurehead.planning import explain, remarks
 from erasurehead.planning._explanations import in_short, limits, share_text
 from erasurehead.planning._forecasts import Forecast, trace_rounds
@@ -32,16 +34,16 @@ from erasurehead.planning._trials import Trial, took
 from erasurehead.planning._what_if import by_case, if_worse
 from erasurehead.reports._canvas import prepare_folder
 from erasurehead.reports._measures import Aim
-from erasurehead.reports._units import NOTHING, Unit, byte_unit, seconds_text, time_unit
+from erasurehead.reports._units import byte_unit, seconds_text, time_unit
 from erasurehead.runs import build_config
 from erasurehead.runs._config import to_toml
+from erasurehead.runs._held_data import HeldData
 from erasurehead.runs._jsonl import to_text
-from erasurehead.runs._names import RUNS, check_writable, next_free
+from erasurehead.schemes import parse_scheme
 
 PROCESSES = 64
 """Largest number of workers for which a run file uses processes; more would slow each other down on one machine."""
 
-_RUN, _PLAN = "run.toml", "plan.json"
 _STAND_IN = {"source": "amazon", "synthetic": "always", "rows": 6000}
 _TO_TRAIN_ON_YOURS = 'replace all of [data] by source = "FILE" and target = "COLUMN".'
 _MATTERS = 0.1  # share of a step from which the effect of shared cores is mentioned
@@ -51,25 +53,6 @@ _TRIED = 3
 
 _LONG = 20.0
 """Seconds from which it is said how long a plan takes."""
-
-
-def folder(out: str | None, overwrite: bool) -> Path:
-    """Return the folder for the files, and check it early, before anything takes time.
-
-    Arguments:
-        out: path of the folder; None for a new one in `runs`.
-        overwrite: whether an earlier plan in the folder may be replaced.
-
-    Raises:
-        InvalidArgument: if it holds an earlier plan, or cannot be written to.
-    """
-    if out is None:
-        return next_free(RUNS, "plan")
-    place = Path(out).expanduser()
-    if (place / _RUN).exists() and not overwrite:
-        raise invalid("--out", "must not hold an earlier plan", out, "add --overwrite to replace it")
-    check_writable(place, "The folder")
-    return place
 
 
 def foreseen(what: str, progress: Callable[[int, int], None], screen: Screen) -> Callable[[int, int], None]:
@@ -186,6 +169,7 @@ class Page:
             "seconds_per_task": plan.seconds_per_task,
             "seconds_per_task_from": self.cost.known_from,
             "best": plan.best.setting if self.reached else None,
+            "held": None if self._held is None else asdict(self._held),
             "goal": None if self.goal is None else {"metric": self.goal[0], "value": self.goal[1]},
             "error": None if plan.target is None else plan.target.epsilon,
             "advice": explain(plan, self.trials, self.goal).splitlines(),
@@ -240,7 +224,7 @@ class Page:
             else {
                 "seconds": took(item, trial),
                 "steps": trial.expected_steps,
-                "band": list(_range(item, trial)),
+                "band": list(trial_range(item, trial)),
                 "reached": trial.reached,
                 "final": list(trial.final),
                 "given_up": trial.given_up,
@@ -267,36 +251,37 @@ class Page:
         whole = time_unit([item.seconds_to_target for item in items])
         what = "To target" if plan.target is not None else "As 1 exact\nstep"
         columns = [
-            ("", [f"{place}" for place in _places(plan, items)]),
+            ("", [f"{place}" for place in places_of(plan, items)]),
             ("Setting", [item.setting for item in items]),
-            (f"Per step\n({step.name})", [_write(step, item.seconds_per_step) for item in items]),
+            (f"Per step\n({step.name})", [value_text(step, item.seconds_per_step) for item in items]),
             ("Gradient\nlost (%)", [f"{100 * item.missing:.1f}" for item in items]),
         ]
         if self.goal is None:
-            columns.append((f"{what}\n({whole.name})", [_write(whole, item.seconds_to_target) for item in items]))
-            columns.append(("95% band", [_band(whole, item.band) for item in items]))
+            columns.append((f"{what}\n({whole.name})", [value_text(whole, item.seconds_to_target) for item in items]))
+            columns.append(("95% band", [band_text(whole, item.band) for item in items]))
         else:
             tried = [self.trial(item) for item in items]
             times = [None if trial is None else took(item, trial) for item, trial in zip(items, tried, strict=True)]
             unit = time_unit(times)
             header = f"To {self.goal[0]}\n{self.goal[1]:g} ({unit.name})"
-            columns.append((header, [_time(unit, *pair) for pair in zip(times, items, tried, strict=True)]))
+            columns.append((header, [time_text(unit, *pair) for pair in zip(times, items, tried, strict=True)]))
             ranges = [
-                "" if trial is None or trial.unfinished else _band(unit, _range(item, trial))
+                "" if trial is None or trial.unfinished else band_text(unit, trial_range(item, trial))
                 for item, trial in zip(items, tried, strict=True)
             ]
             columns.append(("range", ranges))
         if plan.target is not None:
             bounds = [item.bound * item.seconds_per_step for item in items]
-            columns.append((f"Theorem 1:\nat most ({whole.name})", [_write(whole, seconds) for seconds in bounds]))
-        columns.append(("× un-\ncoded", [_times(self.speed_up(item, plan.uncoded)) for item in items]))
+            columns.append((f"Theorem 1:\nat most ({whole.name})", [value_text(whole, seconds) for seconds in bounds]))
+        columns.append(("× un-\ncoded", [factor_text(self.speed_up(item, plan.uncoded)) for item in items]))
         if plan.current is not None:
-            columns.append(("× cur-\nrent", [_times(self.speed_up(item, plan.current)) for item in items]))
+            columns.append(("× cur-\nrent", [factor_text(self.speed_up(item, plan.current)) for item in items]))
         return columns + self._sizes(items)
 
     def _sizes(self, items: Sequence[Forecast]) -> list[tuple[str, list[str]]]:
         if self.sampled is None:
-            sent = [f"{item.messages / item.pieces:.3g} gradient" for item in items]
+            counts = [item.messages / item.pieces for item in items]
+            sent = [f"{count:.3g} gradient{'s' if count > 1.0 else ''}" for count in counts]
             return [("Data per\nworker", [share_text(item.share_of_data) for item in items]), ("Sent per\nstep", sent)]
         data_bytes = [item.share_of_data * self.sampled.bytes_of_data for item in items]
         sent = [float(item.bytes_per_worker(self.sampled.n_parameters)) for item in items]
@@ -313,12 +298,19 @@ class Page:
             top: number of the first settings, as in `table`.
         """
         items, lines = self.listed(top), ["What limits each:"]
-        for place, item in zip(_places(self.plan, items), items, strict=True):
+        for place, item in zip(places_of(self.plan, items), items, strict=True):
             trial = self.trial(item)
             early = " Its trials were ended early, because others were far quicker."
             ended = "" if trial is None or not trial.unfinished else early
             lines.append(f"  {place:>3}  {limits(self.plan, item)}{ended}")
         return "\n".join(lines)
+
+    @property
+    def _held(self) -> HeldData | None:
+        """What the redundant data of the best setting cost; None without data, or where no task is held twice."""
+        if self.sampled is None or not self.reached:
+            return None
+        return HeldData.by(parse_scheme(self.plan.best.setting, self.plan.n_workers).code, self.sampled.data)
 
     def advice(self, explained: bool) -> list[str]:
         """Return lines on which setting to take, and what a user should know before relying on that.
@@ -330,11 +322,12 @@ class Page:
         lines = explain(plan, trials, goal).splitlines()
         if not explained:
             lines = [lines[0], *remarks(plan, trials, goal)]
+        lines += [] if self._held is None else [f"What that takes: {self._held}."]
         lines += self._about_cost()
         if trials and self._on_a_sample:
             lines.append(f"{self._on_a_sample}; training on all of them may take more steps or fewer.")
         worse = if_worse(plan)
-        if worse.best.setting == worse.advised.setting:
+        if worse.holds:
             compared = "would still be the best choice"
         else:
             compared = f"would need {worse.longer} to the target as the best choice in that case, {worse.best.setting}"
@@ -400,13 +393,13 @@ class Page:
         prepare_folder(place, "private")
         tables = self._run_tables(asked)
         build_config(tables)  # checks that the run file will be valid
-        head = f"# Made by erasurehead plan. To run it: erasurehead train {place / _RUN}\n"
+        head = f"# Made by erasurehead plan. To run it: erasurehead train {place / RUN_FILE}\n"
         if asked.data is None:
             head += (
                 "# No data were given: synthetic data like the paper's are used. To train on yours, "
                 f"{_TO_TRAIN_ON_YOURS}\n"
             )
-        files = [place / _RUN, place / _PLAN]
+        files = [place / RUN_FILE, place / "plan.json"]
         write_whole(files[0], [f"{head}{to_toml(tables)}".encode()])
         write_whole(files[1], [to_text(facts).encode()])
         if trace is not None:
@@ -447,11 +440,11 @@ class Page:
             together = alone * plan.n_workers / cores
             if plan.n_workers > cores and together - alone > _MATTERS * plan.best.seconds_per_step:
                 lines.append(
-                    f"{plan.n_workers} processes of this machine share {cores} core{'' if cores == 1 else 's'}: "
+                    f"{plan.n_workers} processes of this machine share {counted('core', cores)}: "
                     f"computing a step takes them {seconds_text(together)} together; the plan assumes "
                     f"{seconds_text(alone)}, as for workers with a core each."
                 )
-        return "\n".join([*lines, f"erasurehead train {place / _RUN}"])
+        return "\n".join([*lines, f"erasurehead train {place / RUN_FILE}"])
 
     def _run_tables(self, asked: PlanOptions) -> PlainData:
         """Return the run file of the best setting: the plan's delays and workers, and the user's options."""
@@ -465,49 +458,3 @@ class Page:
         run = {key: value for key, value in given.get("run", {}).items() if key not in ("out", "overwrite", "workers")}
         engine = "processes" if self.plan.n_workers <= PROCESSES else "virtual"
         return self.plan.run_file(None, **sections, run={"engine": engine, **run})
-
-
-def _range(item: Forecast, trial: Trial) -> tuple[float, float]:
-    low, high = (
-        steps * item.seconds_per_step if math.isfinite(steps) else math.inf
-        for steps in (min(trial.steps), max(trial.steps))
-    )
-    return low, high
-
-
-def _places(plan: Plan, items: Sequence[Forecast]) -> list[int]:
-    """Return places among distinct settings, without gaps; settings that behave alike share a place."""
-    place: dict[str, int] = {}
-    ahead = 0
-    alike = {(item.load, item.missing, item.steps, item.scores.tobytes()): item for item in reversed(plan.ranked)}
-    for item in plan.ranked:
-        first = alike[item.load, item.missing, item.steps, item.scores.tobytes()]
-        if first is item:
-            ahead += 1
-            place[item.setting] = ahead
-        else:
-            place[item.setting] = place[first.setting]
-    return [place[item.setting] for item in items]
-
-
-def _times(factor: float) -> str:
-    if math.isnan(factor):
-        return NOTHING
-    return "never" if factor == 0.0 else "∞" if math.isinf(factor) else f"{factor:.3g}"
-
-
-def _time(unit: Unit, seconds: float | None, item: Forecast, trial: Trial | None) -> str:
-    if seconds is None or trial is None:
-        return ""
-    return f"> {_write(unit, trial.ended_at * item.seconds_per_step)}" if trial.unfinished else _write(unit, seconds)
-
-
-def _write(unit: Unit, value: float) -> str:
-    return "never" if math.isinf(value) else NOTHING if math.isnan(value) else f"{value / unit.size:.4g}"
-
-
-def _band(unit: Unit, ends: tuple[float, float]) -> str:
-    low, high = ends
-    if math.isinf(low):
-        return NOTHING
-    return f"{_write(unit, low)} to {'?' if math.isinf(high) else _write(unit, high)}"

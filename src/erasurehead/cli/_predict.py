@@ -47,14 +47,16 @@ def run(
     output: OutputOptions,
 ) -> None:
     """Apply a trained model to new rows."""
+    from erasurehead.datasets._readers.forms import opened
     from erasurehead.runs import TrainedModel
 
     check_open()
     screen, model = Screen(output), TrainedModel.load(folder)
-    predictions = model.predict(file, allow_unseen=allow_unseen, threshold=threshold)
+    rows = opened(file) if keep else file  # which may be a pipe, and is read twice
+    predictions = model.predict(rows, allow_unseen=allow_unseen, threshold=threshold)
     kept: dict[str, list[str]] = {}
     if keep:
-        kept = model.encoding.texts(file, () if keep == ["all"] else value_of("drop", keep))
+        kept = model.encoding.texts(rows, () if keep == ["all"] else value_of("drop", keep))
     for sentence in predictions.report.sentences():
         screen.warn(sentence)
     if output.as_json:
@@ -64,8 +66,13 @@ def run(
 
 
 def _lines(predictions: Predictions, kept: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Return the predictions as lines of CSV, behind the columns that are kept."""
-    yield _line(*kept, "prediction", *(f"probability of {name}" for name in predictions.classes))
+    """Return the predictions as lines of CSV, behind the columns that are kept; no two have the same name."""
+    names = [*kept]
+    for name in ("prediction", *(f"probability of {name}" for name in predictions.classes)):
+        while name in names:
+            name += ".1"
+        names.append(name)
+    yield _line(*names)
     for row, value in enumerate(predictions.values):
         shares: list[float] = [] if predictions.probabilities is None else predictions.probabilities[row].tolist()
         yield _line(*(column[row] for column in kept.values()), value, *shares)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import math
 import signal
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -12,9 +12,7 @@ import typer
 from erasurehead._internal.documents import Entries
 from erasurehead._internal.plain_text import visible
 from erasurehead._internal.signals import end_at_once
-
-_PLACES = (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"))
-"""Environment variables for rank and number of ranks, of Open MPI, and of MPICH and its derivatives."""
+from erasurehead.engines._launcher import launched
 
 
 def stand_by(*tables: Entries) -> None:
@@ -30,18 +28,18 @@ def stand_by(*tables: Entries) -> None:
         _warn_of_many(engine or "processes")
     else:
         from erasurehead.engines import serve_unless_coordinator
-        from erasurehead.engines._mpi import Start
         from erasurehead.engines._mpi.rendezvous import check_place
-        from erasurehead.engines._mpi.start import launched
+        from erasurehead.engines._mpi.start import START_LIMIT
         from erasurehead.engines._mpi.transport import world
 
-        given = {key: _first(f"start_{key}", tables) for key in ("patience", "limit")}
-        start = Start(**{key: value for key, value in given.items() if isinstance(value, float | int) and value > 0})
+        given = _first("start_limit", tables)
         place = launched()
         if place is not None and place.number:  # a worker has nothing to clean up
             end_at_once()
         before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # sent to all ranks, meant for the coordinator
-        serve_unless_coordinator(start=start)
+        serve_unless_coordinator(
+            start_limit=given if isinstance(given, float | int) and 0 < given < math.inf else START_LIMIT
+        )
         signal.signal(signal.SIGUSR1, before)
         check_place(world(None))
 
@@ -55,12 +53,10 @@ def _first(key: str, tables: Sequence[Entries]) -> Any:
 
 def _warn_of_many(engine: str) -> None:
     """Warn that each rank makes a separate run, if started by `mpiexec` with an engine other than MPI."""
-    for rank, size in _PLACES:
-        ranks = os.environ.get(size, "1")
-        if os.environ.get(rank) == "0" and ranks != "1":
-            typer.echo(
-                f"Each of the {ranks} ranks of this job makes a run of its own, because the engine is "
-                f"{visible(engine)}. For one run on all of them, add --engine mpi.",
-                err=True,
-            )
-            return
+    place = launched()
+    if place is not None and place.number == 0 and place.size > 1:
+        typer.echo(
+            f"Each of the {place.size} ranks of this job makes a run of its own, because the engine is "
+            f"{visible(engine)}. For one run on all of them, add --engine mpi.",
+            err=True,
+        )

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 from erasurehead.cli._options import OutputOptions, argument, folder, option
 from erasurehead.cli._screen import Screen
-from erasurehead.errors import check_count
+from erasurehead.errors import check_count, counted
 
 if TYPE_CHECKING:
     from erasurehead.training import Callback
 
 HELP = """
-Reproduce a published paper: figures, tables, theory, with their numbers.
+Reproduce a published paper: figures and tables, with their numbers.
 
 [bold]erasurehead reproduce erasurehead[/bold]
   All of the ErasureHead paper (Wang, Charles, Papailiopoulos, 2019) on a
-  virtual clock: Table 1, Figures 2, 3 and 4, and the curves of its theory.
+  virtual clock: Table 1, and Figures 2, 3 and 4.
 
 [bold]erasurehead reproduce erasurehead --figure 2a --figure 3[/bold]
   Figure 2(a), and all panels of Figure 3.
@@ -31,8 +31,8 @@ Reproduce a published paper: figures, tables, theory, with their numbers.
   MNIST and CIFAR-10, lrm and 2nn, 6 and 10 workers, in figures of our own.
 
 Real data are used if available, and synthetic stand-ins otherwise; every
-picture says which. The folder has a picture (PNG, SVG) and the numbers (CSV,
-Parquet) of each, and a page, reproduction.md, that shows everything.
+picture says which. The folder has a picture (PNG, SVG) and the numbers (CSV)
+of each, and a page, reproduction.md, that shows everything.
 """
 
 _WHAT, _DATA, _RUN = "What", "Data", "Workers and steps"
@@ -43,9 +43,8 @@ def run(
     paper: str = argument("PAPER", "The paper: erasurehead or dybw."),
     figure: list[str] | None = option(
         "--figure, -f",
-        "table1, 2a to 2f, 3a to 3c, 4a to 4f, theory-bound, theory-step, theory-time, theory-data; or 2, 3, "
-        "4, theory for all of their panels; of dybw, mnist-lrm-6 and the like. Repeat it for each; by default "
-        "everything.",
+        "table1, 2a to 2f, 3a to 3c, 4a to 4f; or 2, 3, 4 for all of their panels; of dybw, mnist-lrm-6 and the like. "
+        "Repeat it for each; by default everything.",
         panel=_WHAT,
         metavar="ID",
     ),
@@ -81,8 +80,8 @@ def run(
         reproduction = reproduce(paper, figure or (), out, screen.say, callbacks=callbacks, **settings)
     shown = [f"{exhibit.title}\n\n{exhibit.summary.to_markdown()}" for exhibit, _ in reproduction.exhibits]
     last = (
-        f"{len(reproduction.exhibits)} exhibits in {reproduction.seconds:.0f} s; reproduction.md, pictures and numbers "
-        f"in {reproduction.folder}"
+        f"{counted('exhibit', len(reproduction.exhibits))} in {reproduction.seconds:.0f} s; reproduction.md, pictures "
+        f"and numbers in {reproduction.folder}"
     )
     screen.result(reproduction.as_dict(), *shown, last)
 

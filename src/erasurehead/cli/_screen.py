@@ -93,6 +93,11 @@ class Screen:
         """Print what is done next and may take a while, such as `"reading houses.csv"`, unless --quiet is given."""
         self.say(f"{what} ...")
 
+    def opening(self, trackers: Iterable[str]) -> None:
+        """Print which trackers a run waits for before it begins, which may take half a minute."""
+        for tracker in dict.fromkeys(trackers):
+            self.starting(f"waiting for {tracker}")
+
     def warn(self, text: str) -> None:
         """Print a warning on stderr, also with --quiet; with --json, the result lists it, too."""
         self._warned.append(text)
@@ -171,14 +176,11 @@ class Screen:
         Arguments:
             transient: whether the bar goes when the runs are over.
         """
-        from erasurehead.cli._progress import Notices, ProgressBar, ProgressLines
+        from erasurehead.reports._progress import Notices, Progress
 
-        notices = Notices(self._aside)
+        notices = Notices(self._aside, self._warned)
         if self._options.quiet:
             yield [notices]
             return
-        if not self._aside.is_terminal:
-            yield [notices, ProgressLines(self._aside)]
-            return
-        with ProgressBar(self._aside, transient) as bar:
-            yield [notices, bar]
+        with Progress(self._aside, transient) as progress:
+            yield [notices, progress]

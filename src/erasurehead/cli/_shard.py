@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import typer
@@ -41,6 +42,11 @@ Cut a file into shards, so that each worker reads its own part of the data.
   The workers see the folder elsewhere, for example on a disk of their own.
   A worker needs only the files of its tasks; this machine needs all others.
 
+[bold]erasurehead shard /data/clicks --placement hosts.json[/bold]
+  It says which machine has which tasks: {"node1": [0, 1], "node2": [1, 2]}.
+  Training then has a worker on each, computes where the data are, and waits
+  for no more of them than hold all tasks.
+
 [bold]erasurehead shard --check /scratch/clicks[/bold]
   Is a copy complete? Every file is read, and its checksum compared.
 
@@ -65,9 +71,12 @@ class EncodingOptions(FileOptions):
 
 def run(
     *,
-    file: str = argument("FILE", "CSV, Parquet, LIBSVM, .npy or .npz; with --check a folder."),
+    file: str = argument("FILE", "CSV, Parquet, LIBSVM, .npy or .npz; a folder, with --check, or for --placement."),
     tasks: int | None = option("--tasks, -t", "Number of shards to make.", panel=_SHARDS, metavar="N"),
     out: str | None = option("--out, -o", "Folder for the shards, new or empty.", panel=_SHARDS, metavar="FOLDER"),
+    placement: str | None = option(
+        "--placement", "JSON file: which machine has which tasks.", panel=_SHARDS, metavar="FILE"
+    ),
     check: bool = option(
         "--check", "Compare the files of a folder with their checksums.", panel=_SHARDS, default=False
     ),
@@ -78,28 +87,44 @@ def run(
     """Cut a file into shards."""
     screen = Screen(output)
     if check:
-        _check(file, tasks, out, screen)
+        _check(file, {"--tasks": tasks, "--out": out, "--placement": placement}, screen)
         return
     from erasurehead.datasets import shard
+    from erasurehead.datasets._sharded import ShardFolder, is_sharded
+    from erasurehead.datasets._sharded.placement import read_placement
     from erasurehead.problems._families import task_of
 
+    if placement is not None and is_sharded(file):
+        _left_out({"--tasks": tasks, "--out": out}, "for a folder of shards")
+        folder = ShardFolder.open(file)
+        folder.place(placement)
+        screen.result(_facts(folder), _described(folder))
+        return
     if tasks is None or out is None:
         missing = "--tasks" if tasks is None else "--out"
         raise invalid(missing, "must be given", None, "try --tasks 30 --out shards")
+    if placement is not None:
+        read_placement(placement, tasks)  # before anything else is read
     given = encoding.tables()
     how: PlainData = {**given.get("data", {}), **given.get("problem", {}), **given.get("run", {})}
     how["task"] = task_of(how["loss"]) if "loss" in how else None
     with terminable():
         folder = shard(file, tasks, out, seed=seed, say=screen.say, **how)
+    if placement is not None:
+        folder.place(placement)
     screen.result(_facts(folder), _described(folder))
 
 
-def _check(path: str, tasks: int | None, out: str | None, screen: Screen) -> None:
+def _left_out(given: Mapping[str, object], when: str) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise invalid(name, f"must be left out {when}", value)
+
+
+def _check(path: str, others: Mapping[str, object], screen: Screen) -> None:
     from erasurehead.datasets._sharded import ShardFolder
 
-    for name, value in (("--tasks", tasks), ("--out", out)):
-        if value is not None:
-            raise invalid(name, "must be left out with --check", value)
+    _left_out(others, "with --check")
     folder = ShardFolder.open(path)
     complaints = folder.check()
     count = len(folder.manifest.files)
@@ -124,12 +149,14 @@ def _facts(folder: ShardFolder) -> PlainData:
         "bytes": sum(file.bytes for file in manifest.files),
         "fingerprint": manifest.fingerprint,
         "notes": list(manifest.notes),
+        "placement": folder.placement,
     }
 
 
 def _described(folder: ShardFolder) -> str:
+    from erasurehead.datasets._sharded.placement import described
 
-    manifest = folder.manifest
+    manifest, placement = folder.manifest, folder.placement
     rows = spanned("row", [file.rows for file in manifest.tasks])
     size = sum(file.bytes for file in manifest.files)
     shown = f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.1f} kB"
@@ -139,5 +166,6 @@ def _described(folder: ShardFolder) -> str:
             f"training, {counted('row', manifest.n_test)} for testing ({manifest.origin.file})",
             *(f"  {note}" for note in manifest.notes),
             f"{counted('shard', manifest.n_tasks)} of {rows}, {manifest.form}, {shown} in {folder.path}",
+            *([] if placement is None else [described(placement)]),
         ]
     )

@@ -21,6 +21,7 @@ from erasurehead.runs._names import CHECKPOINTS, CONFIG, has_steps
 
 if TYPE_CHECKING:
     from erasurehead.cli._stopwatch import Stopwatch
+    from erasurehead.consensus._experiment import ConsensusExperiment
     from erasurehead.reports._measures import Aim
     from erasurehead.runs import Experiment
     from erasurehead.training import Run
@@ -29,7 +30,7 @@ HELP = """
 Train one model, and record the run in a folder.
 
 [bold]erasurehead train --data houses.csv --label price --categorical[/bold]
-  A file of your own, to the optimum, with nothing to set.
+  Train on a file of your own, to the optimum; there is nothing to set.
 
 [bold]erasurehead train --data houses.csv --label price --categorical \\
     --workers 12 --scheme 'exact(load=3)'[/bold]
@@ -67,7 +68,8 @@ COMMON = {
     "--engine": "Where workers run: processes, in_process, virtual (a clock on which waiting is free), mpi or ray.",
     "--scheme": "adaptive (the default: to the optimum, with nothing to set), uncoded, 'exact(load=3)', "
     "'erasurehead(load=3, wait_for=11)', ...",
-    "--steps": "Most steps; by default 5000, and training ends when it has converged.",
+    "--steps": "The most steps to take; by default 5000. Training ends when it has converged. Early steps wait for a "
+    "few workers only, and are short: to give training a time, use --max-seconds.",
     "--out": "Folder for the model and the records, new or empty; by default a new one in runs.",
     "--resume": "Continue the run in this folder.",
     "--json": "",
@@ -86,7 +88,7 @@ _WHERE = {
 
 def run(
     *,
-    run_file: str | None = argument("RUN_FILE", "TOML; options take precedence.", default=None),
+    run_file: str | None = argument("RUN_FILE", "A run file, in TOML; options take precedence.", default=None),
     scheme: str | None = option(
         "--scheme, -s",
         "adaptive (the default: to the optimum, with nothing to set), uncoded, "
@@ -122,13 +124,16 @@ def run(
     else:
         experiment = _resumed(screen, resume, run_file, scheme, options)
     if goal is not None:
-        from erasurehead.runs._comparison import check_metric
+        from erasurehead.runs._targets import check_metric
 
         check_metric(goal, experiment)
     introduce(screen, experiment, screen.detail)
     screen.detail(str(experiment.scheme))
+    if (held := experiment.held) is not None:
+        screen.say(str(held))
     tried = _checkpoints(experiment) if resume is not None else set[str]()
     stopwatch = Stopwatch(began, 0.0 if experiment.search is None else experiment.search.seconds)
+    screen.opening(experiment.config.run.track)
     try:
         with screen.watching(transient=True) as callbacks:
             done = experiment.run([*callbacks, stopwatch])
@@ -155,7 +160,7 @@ def run(
 def _goal(target: str | None) -> Aim | None:
     if target is None:
         return None
-    from erasurehead.runs._comparison import parse_target
+    from erasurehead.runs._targets import parse_target
 
     return parse_target(target)
 
@@ -214,6 +219,27 @@ def introduce(screen: Screen, experiment: Experiment, tell: Callable[[str], None
         experiment: the experiment.
         tell: prints how it will be done: the problem, the optimizer, the number of workers and the delays.
     """
+    config = experiment.config
+    introduce_data(screen, experiment, tell)
+    if experiment.initial is not None:
+        screen.say(f"begins with the model of {config.run.initial}: {experiment.initial}")
+    l1 = f", l1 {config.problem.l1:.4g}" if config.problem.l1 else ""
+    balanced = ", classes balanced" if config.problem.class_weight else ""
+    tell(
+        f"{config.problem.loss} with l2 {config.problem.l2:.4g}{l1}{_intercept(experiment)}{balanced}, "
+        f"{_optimizer(experiment)}; {_where(experiment)}"
+    )
+    if crowded := _crowded(experiment):
+        screen.say(crowded)
+
+
+def introduce_data(screen: Screen, experiment: Experiment | ConsensusExperiment, tell: Callable[[str], None]) -> None:
+    """Print what is to be known of the data before training, and how the factor of the penalty was found.
+
+    Arguments:
+        screen, tell: as for `introduce`.
+        experiment: the experiment, with or without a coordinator.
+    """
     from erasurehead.runs._summaries import describe
 
     data, config = experiment.data, experiment.config
@@ -232,18 +258,8 @@ def introduce(screen: Screen, experiment: Experiment, tell: Callable[[str], None
         (tell if note == said_at_the_end else screen.say)(f"  {note}")
     for warning in describe(data)["warnings"]:
         screen.warn(warning)
-    if experiment.initial is not None:
-        screen.say(f"begins with the model of {config.run.initial}: {experiment.initial}")
     if experiment.search is not None:
         screen.say(str(experiment.search))
-    l1 = f", l1 {config.problem.l1:.4g}" if config.problem.l1 else ""
-    balanced = ", classes balanced" if config.problem.class_weight else ""
-    tell(
-        f"{config.problem.loss} with l2 {config.problem.l2:.4g}{l1}{_intercept(experiment)}{balanced}, "
-        f"{_optimizer(experiment)}; {_where(experiment)}"
-    )
-    if crowded := _crowded(experiment):
-        screen.say(crowded)
 
 
 def _where(experiment: Experiment) -> str:
@@ -327,14 +343,13 @@ def _conclude(screen: Screen, experiment: Experiment, done: Run, goal: Aim | Non
     where = f"records in {out}, model in {summary['model'] or 'no folder: it is lost'}"
     where = f"model and records in {out}" if summary["model"] == out else where
     lines.append(f"converged; {where}" if ending == "converged" else where)
-    for warning in summary.get("changed_by_others", ()):
-        screen.warn(warning)
     warn(screen, experiment, done)
     if done.stopped and (way_on := _way_on(experiment)):
         screen.say(way_on.strip())
     paid = {"training_metrics": training, "distributing": None if distributed is None else asdict(distributed)}
-    searched = {} if experiment.search is None else {"l2": experiment.search.as_dict()}
-    facts = {"folder": out, **summary, **paid, **searched, **reached, "wall": stopwatch.as_dict()}
+    searched = {} if experiment.search is None else {"l2": asdict(experiment.search)}
+    held = None if experiment.held is None else asdict(experiment.held)
+    facts = {"folder": out, **summary, **paid, **searched, **reached, "held": held, "wall": stopwatch.as_dict()}
     screen.result(facts, "\n".join(filter(None, lines)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from copy import copy
@@ -129,7 +130,7 @@ class Command(TyperCommand):
                 names, text = names.partition(" / ")[0], self.common.get(parameter.opts[0]) or text
             panel = _OPTIONS if self.common else getattr(parameter, "rich_help_panel", None)
             heading = _ARGUMENTS if _placed(parameter) else panel
-            panels.setdefault(heading or _HELP, []).append((names, text))
+            panels.setdefault(heading or (_HELP if parameter.name == "help" else _OPTIONS), []).append((names, text))
         for heading in sorted(panels, key=lambda heading: _LAST.get(heading, 0)):
             with formatter.section(heading):
                 formatter.write_dl(panels[heading])
@@ -227,6 +228,9 @@ def in_users_words(error: InvalidArgument, ctx: Any) -> InvalidArgument:
         ctx: click context of the command, with the user's arguments.
     """
     subject = error.subject
+    if error.sentence:  # it may name keys of a run file for which options were typed
+        keys_in_it = r"\b([a-z]+\.\w+|scheme(?= was ))"
+        error = error.but(sentence=re.sub(keys_in_it, lambda key: _as_option(key[0], ctx), error.sentence))
     parameter = _parameter(subject, ctx)
     if parameter is None or (parameter.param_type_name == "option" and not _typed(parameter, ctx) and _file(ctx)):
         if parameter is None or "." in subject or subject in _SECTIONS:
@@ -259,6 +263,12 @@ def _parameter(subject: str, ctx: Any) -> Any:
         ):
             return parameter
     return None
+
+
+def _as_option(key: str, ctx: Any) -> str:
+    """Return the option that was typed for a key of a run file; the key if none was."""
+    parameter = _parameter(key, ctx) if key.partition(".")[0] in {*_SECTIONS, "scheme"} else None
+    return _option(key) if parameter is not None and _typed(parameter, ctx) else key
 
 
 def _typed(parameter: Any, ctx: Any) -> bool:

@@ -1,8 +1,9 @@
 """Who computes what: gradient codes from the literature, one file per family; a code is immutable data.
 
 The room knows matrices and nothing of what they are for: no problem, engine or delay. It offers the type of a code,
-the codes that most runs have, your own from a matrix (`custom`), and all others by name (`build`, `family`,
-`catalogue`). docs/codes.md lists what is here, and published codes that are not.
+the codes that most runs have, your own from a matrix, once it is checked how many stragglers it tolerates (`custom`, in
+`_custom_code.py`), and all others by name (`build`, `family`, `catalogue`). docs/codes.md lists what is here, and
+published codes that are not.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray, real_numbers, whole_numbers
+from erasurehead._internal.shown import shown
 from erasurehead.codes._assemble import is_settled, settle
 from erasurehead.codes._equal_rows import first_equal_row
 from erasurehead.codes._structure import Structure
@@ -54,6 +55,8 @@ class GradientCode:
         structure: what else the construction knows, for decoders, reports and analysis.
         task_work: how much work a task is: 1, but where the share of a worker is cut into several tasks on purpose, so
             that times of such codes and of others can be compared.
+        cut: how many tasks in a row are one that was cut: whoever holds one of them holds all, and what is computed of
+            them touches the same coordinates.
     """
 
     name: str
@@ -69,6 +72,7 @@ class GradientCode:
     inner: tuple[GradientCode, ...] = ()
     structure: Structure = field(default_factory=Structure)
     task_work: float = 1.0
+    cut: int = 1
 
     def __post_init__(self) -> None:
         for name in ("n_workers", "n_tasks", "n_pieces"):
@@ -287,6 +291,26 @@ class GradientCode:
 
     def __repr__(self) -> str:
         return _call_text(self.name, self.parameters)
+
+    def _repr_html_(self) -> str:
+        return shown("codes._picture", "code_page")(self)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw which worker holds which task, with which coefficient, by matplotlib (the extra `report`).
+
+        Where there are hundreds of workers or tasks, neighbours share a cell, which has the largest coefficient.
+
+        Arguments:
+            ax: where to draw; by default in a new figure.
+
+        Returns:
+            The axes.
+
+        Raises:
+            InvalidArgument: if `ax` is something else.
+            MissingExtra: if matplotlib is not installed.
+        """
+        return shown("codes._picture", "plot_code")(self, ax)
 
 
 def _call_text(name: object, parameters: Mapping[str, object]) -> str:

@@ -8,7 +8,7 @@ from itertools import count, product
 
 import numpy as np
 
-from erasurehead._internal.arrays import IntArray, ShortIntArray
+from erasurehead._internal.arrays import IntArray, ShortIntArray, whole_numbers
 from erasurehead._internal.resources import check_memory
 from erasurehead.codes._assemble import AnyIntArray, from_rows
 from erasurehead.codes._base import GradientCode, one_message_code
@@ -40,6 +40,11 @@ def block_design(blocks: Sequence[Sequence[int]]) -> GradientCode:
     >>> tuple(block_design([[0, 1], [1, 2], [0, 2]]).structure.design)
     (3, 3, 2, 2, 1)
     """
+    try:
+        blocks = [whole_numbers(f"blocks[{number}]", block).tolist() for number, block in enumerate(blocks)]
+    except TypeError:  # it is no list
+        hint = "such as [[0, 1], [1, 2], [0, 2]]"
+        raise invalid("blocks", "must be a list of the workers of each task", blocks, hint) from None
     sizes = {len(block) for block in blocks}
     if len(sizes) != 1 or min(sizes) < 2:
         raise invalid("blocks", "must all have the same number of workers, at least 2", sorted(sizes))
@@ -103,7 +108,7 @@ def projective_plane(order: int) -> GradientCode:
     >>> tuple(projective_plane(2).structure.design)
     (7, 7, 3, 3, 1)
     """
-    _check_order(order, lambda q: f"{q * q + q + 1} workers, load {q + 1}")
+    order = _check_order(order, lambda q: f"{q * q + q + 1} workers, load {q + 1}")
     n_workers = order * order + order + 1
     differences = singer_difference_set(order)
     columns = develop(differences, n_workers)
@@ -128,7 +133,7 @@ def affine_plane(order: int) -> GradientCode:
     >>> tuple(affine_plane(3).structure.design)
     (9, 12, 4, 3, 1)
     """
-    _check_order(order, lambda q: f"{q * q} workers, load {q + 1}")
+    order = _check_order(order, lambda q: f"{q * q} workers, load {q + 1}")
     field = Field(order)
     x, y = np.divmod(np.arange(order * order), order)
     slopes = field.elements[None, :]
@@ -167,8 +172,8 @@ def singer_difference_set(order: int) -> IntArray:
     raise AssertionError("Singer: such a generator exists for every prime power")
 
 
-def _check_order(order: int, size: Callable[[int], str]) -> None:
-    check_count("order", order, at_least=2)
+def _check_order(order: int, size: Callable[[int], str]) -> int:
+    order = check_count("order", order, 2, 1_000)  # with a million workers
     if prime_power(order) is None:
         below, above = order - 1, order + 1
         while prime_power(below) is None:
@@ -177,6 +182,7 @@ def _check_order(order: int, size: Callable[[int], str]) -> None:
             above += 1
         near = f"the nearest are {below} ({size(below)}) and {above} ({size(above)})"
         raise invalid("order", "must be a prime power, as no other plane is known", order, near)
+    return order
 
 
 def paley(n_workers: int) -> GradientCode:
@@ -196,7 +202,7 @@ def paley(n_workers: int) -> GradientCode:
     >>> tuple(paley(11).structure.design)
     (11, 11, 5, 5, 2)
     """
-    _check("n_workers", n_workers, is_paley, "must be a prime power, 3 modulo 4 and at least 7")
+    n_workers = _check("n_workers", n_workers, is_paley, "must be a prime power, 3 modulo 4 and at least 7")
     field = Field(n_workers)
     squares = field.power_residues(2)
     prime = field.degree == 1
@@ -225,7 +231,9 @@ def biquadratic(n_workers: int) -> GradientCode:
     >>> tuple(biquadratic(37).structure.design)
     (37, 37, 9, 9, 2)
     """
-    _check("n_workers", n_workers, is_biquadratic, "must be a prime of the form 4 a^2 + 1 with a odd, from 37 on")
+    n_workers = _check(
+        "n_workers", n_workers, is_biquadratic, "must be a prime of the form 4 a^2 + 1 with a odd, from 37 on"
+    )
     columns = develop(Field(n_workers).power_residues(4), n_workers)
     common = (n_workers - 5) // 16
     construction = "Chowla (1944), biquadratic residues"
@@ -249,7 +257,7 @@ def twin_primes(smaller: int) -> GradientCode:
     >>> tuple(twin_primes(3).structure.design)
     (15, 15, 7, 7, 3)
     """
-    _check("smaller", smaller, is_twin, "must be an odd prime power such that two more is one as well")
+    smaller = _check("smaller", smaller, is_twin, "must be an odd prime power such that two more is one as well")
     one, two = Field(smaller), Field(smaller + 2)
     alike = _sign(one)[:, None] == _sign(two)[None, :]  # both squares or both not
     alike[0, :] = alike[:, 0] = False
@@ -308,10 +316,10 @@ def _sign(field: Field) -> IntArray:
     return sign
 
 
-def _check(argument: str, number: int, exists: Callable[[int], bool], rule: str) -> None:
-    check_size(argument, number)
+def _check(argument: str, number: int, exists: Callable[[int], bool], rule: str) -> int:
+    number = check_size(argument, number)
     if exists(number):
-        return
+        return number
     below = next((candidate for candidate in range(number - 1, 2, -1) if exists(candidate)), None)
     above = next(candidate for candidate in range(number + 1, 100 * number + 1_000) if exists(candidate))
     raise invalid(argument, rule, number, f"the nearest are {below} and {above}" if below else f"the next is {above}")

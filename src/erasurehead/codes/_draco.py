@@ -11,8 +11,8 @@ from erasurehead.codes._complex_rows import ComplexArray, real_rows
 from erasurehead.codes._cyclic import fourier_generator
 from erasurehead.codes._exact_weights import shifted_weights
 from erasurehead.codes._exactness import Unbearable
-from erasurehead.codes._locating import smallest_lie
 from erasurehead.codes._rounded_tolerance import tolerated
+from erasurehead.codes._smallest_lie import smallest_lie
 from erasurehead.codes._structure import Structure
 from erasurehead.errors import check_count, check_size, invalid
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, IntArray, real_numbers
+from erasurehead._internal.arrays import Array, IntArray, real_numbers, whole_numbers
 from erasurehead.codes._assemble import from_rows
 from erasurehead.codes._base import GradientCode
 from erasurehead.codes._structure import Structure
@@ -132,17 +132,21 @@ def heterogeneous_held(probabilities: Sequence[float] | Array, holders: Sequence
     >>> code.encoding.toarray().ravel().round(7).tolist()
     [0.7142857, 0.3571429, 0.1428571]
     """
-    p, n_tasks = _checked(probabilities, len(holders))
-    sizes = np.array([len(workers) for workers in holders], dtype=np.int64)
-    tasks = np.repeat(np.arange(n_tasks), sizes)
-    workers = np.array([worker for task_holders in holders for worker in task_holders], dtype=np.int64)
+    try:
+        held = [whole_numbers(f"holders[{task}]", workers) for task, workers in enumerate(holders)]
+    except TypeError:  # it is no list
+        hint = "such as [[0, 1], [1]]"
+        raise invalid("holders", "must be a list of the workers that hold each task", holders, hint) from None
+    p, n_tasks = _checked(probabilities, len(held))
+    tasks = np.repeat(np.arange(n_tasks), [len(workers) for workers in held])
+    workers = np.concatenate(held)
     if len(workers) and (workers.min() < 0 or workers.max() >= len(p)):
         raise invalid("holders", f"must name workers 0..{len(p) - 1}", int(np.abs(workers).max()))
     if len(np.unique(tasks * len(p) + workers)) < len(workers):
         raise invalid("holders", "must name no worker twice for one task", "a task with a repeated holder")
     parameters = {
         "probabilities": p.tolist(),
-        "holders": [[int(worker) for worker in task_holders] for task_holders in holders],
+        "holders": [workers_of.tolist() for workers_of in held],
     }
     return _orthogonal(
         "heterogeneous_held",

@@ -19,7 +19,14 @@ _DRAWS = 30
 _TRIED = 5  # draws, those with the smallest coefficients, of which the one that amplifies rounding least is kept
 
 
-def placed(held: Sequence[Sequence[int]], stragglers: int, *, seed: int = 0, draws: int = _DRAWS) -> GradientCode:
+def placed(
+    held: Sequence[Sequence[int]],
+    stragglers: int,
+    *,
+    hosts: Sequence[str] | None = None,
+    seed: int = 0,
+    draws: int = _DRAWS,
+) -> GradientCode:
     """The data stay where they are: any placement with every task on more workers than may straggle.
 
     Each worker has one random column of `stragglers` + 1 numbers, and each task the coefficients of least norm with
@@ -29,6 +36,8 @@ def placed(held: Sequence[Sequence[int]], stragglers: int, *, seed: int = 0, dra
     Arguments:
         held: for each worker the tasks that it holds, numbered from 0 on without gaps, as many or few as there are.
         stragglers: number of stragglers to tolerate; each task needs one holder more.
+        hosts: the name of the machine where each worker runs, as the engine calls it, because its data are there; by
+            default replicas are kept apart.
         seed: seed of the random columns.
         draws: how many of them to try.
 
@@ -59,7 +68,11 @@ def placed(held: Sequence[Sequence[int]], stragglers: int, *, seed: int = 0, dra
     sizes = np.array([len(own) for own in tasks_of])
     tasks, workers = np.concatenate(tasks_of), np.repeat(np.arange(n_workers), sizes)
     _check_holders(tasks, workers, s)
-    parameters = {"held": [own.tolist() for own in tasks_of], "stragglers": s, "seed": seed, "draws": draws}
+    if hosts is not None and np.shape(hosts) != (n_workers,):
+        raise invalid("hosts", f"must name one machine for each of the {counted('worker', n_workers)}", hosts)
+    where = {} if hosts is None else {"hosts": [*hosts]}
+    held = [own.tolist() for own in tasks_of]
+    parameters = {"held": held, "stragglers": s, **where, "seed": seed, "draws": draws}
     if s == 0 and bool((np.bincount(tasks) == 1).all()):
         draws = 1  # all draws are alike
     drawn = [_coefficients(tasks, workers, random.standard_normal((s + 1, n_workers))) for _ in range(draws)]

@@ -11,7 +11,7 @@ from erasurehead.codes._assemble import from_rows, workers_and_tasks
 from erasurehead.codes._base import GradientCode
 from erasurehead.codes._product import described
 from erasurehead.codes._structure import Structure
-from erasurehead.errors import check_count, invalid, real
+from erasurehead.errors import check_count, check_type, invalid, real
 
 
 def partial_stragglers(code: GradientCode, slowness: float) -> GradientCode:
@@ -36,13 +36,12 @@ def partial_stragglers(code: GradientCode, slowness: float) -> GradientCode:
     Raises:
         InvalidArgument: if the inner code does not fit, or the number of exclusive tasks is not an integer.
 
-    >>> from erasurehead.codes._repetition import fractional_repetition
+    >>> from erasurehead.codes import fractional_repetition
     >>> code = partial_stragglers(fractional_repetition(12, load=3), slowness=2)
     >>> code.n_tasks, code.load, code.messages_of(1).tolist()
     (48, 6, [2, 3])
     """
-    if not isinstance(code, GradientCode):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise invalid("code", "must be a code", code, "such as codes.fractional_repetition(12, load=3)")
+    check_type("code", code, GradientCode, "must be a code", "such as codes.fractional_repetition(12, load=3)")
     if code.n_pieces != 1 or not code.one_message_each or code.loads.min() != code.load:
         raise invalid("code", "must have one message a worker, one piece and equal loads", code)
     if not code.tolerance:

@@ -85,14 +85,16 @@ def soft_design(
 def _check_moments(
     n_workers: int, n_tasks: int, load: float, density: float, common: float | None
 ) -> tuple[float, float]:
-    if not 0 < real(load) <= n_tasks * density:
-        hint = f"use density={math.ceil(load / n_tasks * 1e4) / 1e4:g}" if 0 < load <= n_tasks else ""
+    if not 0 < (tasks := real(load)) <= n_tasks * density:
+        hint = f"use density={math.ceil(tasks / n_tasks * 1e4) / 1e4:g}" if 0 < tasks <= n_tasks else ""
         raise invalid("load", f"must lie in (0, n_tasks * density = {n_tasks * density:g}]", load, hint)
     least = load * (n_workers * load / n_tasks - density) / (n_workers - 1)
     most = load * density
     if common is None:
         return load, max(least, 0.0)
     tiny = 1e-12 * load
+    if math.isnan(real(common)):
+        raise invalid("common", "must be a number", common)
     if not least - tiny <= common <= most + tiny:
         needed = n_workers * load / n_tasks - (n_workers - 1) * common / load
         hint = f"use common={least:.6g}" if common < least else f"use common={most:.6g}"

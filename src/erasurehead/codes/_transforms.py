@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import cast
 
 import numpy as np
@@ -28,7 +29,7 @@ def shortened(code: GradientCode, lost: Sequence[int] | IntArray) -> GradientCod
         code: any code.
         lost: the lost tasks; at least one task must be left.
 
-    >>> from erasurehead.codes._repetition import uncoded
+    >>> from erasurehead.codes import uncoded
     >>> shortened(uncoded(4), [1]).replication.tolist()
     [1, 1, 1]
     """
@@ -56,9 +57,9 @@ def shortened(code: GradientCode, lost: Sequence[int] | IntArray) -> GradientCod
 def by_task(code: GradientCode) -> GradientCode:
     """Return the code in which workers send the gradient of each of their tasks as soon as it is finished.
 
-    Workers hold the tasks that they held. Those with equal tasks begin at different ones and go around them, so that
-    the copies of a task are finished at different times, and partial work of a straggler counts, as with
-    `multi_message`.
+    Workers hold the tasks that they held. Those with equal tasks share them out: each begins with its own share, and
+    then takes those of the others, from their last task on, as with `multi_message` in pieces. So the copies of a task
+    are finished at different times, and partial work of a straggler counts.
 
     Arguments:
         code: a code with one message a worker: its tasks are what counts. Where nobody holds some task, as random codes
@@ -67,7 +68,7 @@ def by_task(code: GradientCode) -> GradientCode:
     Raises:
         InvalidArgument: if no worker holds anything.
 
-    >>> from erasurehead.codes._repetition import fractional_repetition
+    >>> from erasurehead.codes import fractional_repetition
     >>> tasks = by_task(fractional_repetition(6, load=3))
     >>> [tasks.tasks_of_message(message).tolist() for message in tasks.messages_of(1).tolist()]
     [[1], [2], [0]]
@@ -77,9 +78,11 @@ def by_task(code: GradientCode) -> GradientCode:
         alike.setdefault(tuple(code.tasks_of(worker).tolist()), []).append(worker)
     rows: list[list[int]] = [[] for _ in range(code.n_workers)]
     for tasks, workers in alike.items():
+        edges = [number * len(tasks) // len(workers) for number in range(len(workers) + 1)]
+        shares = [tasks[begin:end] for begin, end in pairwise(edges)]
         for place, worker in enumerate(workers):
-            begin = place * len(tasks) // len(workers)
-            rows[worker] = [*tasks[begin:], *tasks[:begin]]
+            own, *others = [*shares[place:], *shares[:place]]
+            rows[worker] = [*own, *(task for share in others for task in share[::-1])]
     sent = np.array([task for tasks in rows for task in tasks], dtype=np.int64)
     if not len(sent):
         raise invalid("code", "must have a worker that holds a task", code)
@@ -93,6 +96,7 @@ def by_task(code: GradientCode) -> GradientCode:
         n_tasks=code.n_tasks,
         groups=np.unique(sent, return_inverse=True)[1],
         tolerance=copies - 1 if copies else None,
+        task_work=code.task_work,
         source="as codes.multi_message, over the tasks of another code",
         structure=Structure(decoder="groups"),
     )

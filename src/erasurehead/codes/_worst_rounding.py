@@ -148,9 +148,25 @@ class _Search:
         basis, triangle = np.linalg.qr(null[:, first].transpose(1, 0, 2), mode="complete")
         size = first.shape[1]
         wanted = -base[:, first].transpose(1, 2, 0)
-        mix = basis[:, :, :size] @ _solved(np.swapaxes(triangle[:, :size], 1, 2), wanted)  # (sets, nullity, pieces)
+        mix = basis[:, :, :size] @ _solved(np.swapaxes(triangle[:, :size], 1, 2), wanted)
+        yield from self._completed(first, mix, basis[:, :, size:], later, singular=np.inf)
+
+    def _completed(
+        self, first: IntArray, mix: Array, free: Array, later: IntArray, singular: float
+    ) -> Iterator[IntArray]:
+        """Yield the worst set of each batch of those that two of the later workers complete.
+
+        Arguments:
+            first: the other workers of each set.
+            mix: the least choice of weights without them, shape (sets, nullity, pieces).
+            free: two directions in which it can still be changed, shape (sets, nullity, 2).
+            later: workers, ascending.
+            singular: square of the weights of sets for which it cannot be found.
+        """
+        assert self.table is not None
+        null, base = self.table[:, :, 0], self.base[:, :, 0]
         square = (mix**2).sum(axis=(1, 2))
-        x, y = np.moveaxis(np.swapaxes(basis[:, :, size:], 1, 2) @ null[:, later], 1, 0)
+        x, y = np.moveaxis(np.swapaxes(free, 1, 2) @ null[:, later], 1, 0)
         gap = -base[:, later] - np.swapaxes(mix, 1, 2) @ null[:, later]  # (sets, pieces, later)
         at_once = max(1, _CACHED // (len(first) * len(later)))
         for low in range(0, len(later), at_once):
@@ -162,7 +178,7 @@ class _Search:
                     total += (left[:, here, None] * y[:, None, :] - left[:, None, :] * y[:, here, None]) ** 2
                 total /= (x[:, here, None] * y[:, None, :] - y[:, here, None] * x[:, None, :]) ** 2
             total += square[:, None, None]
-            total[np.isnan(total)] = np.inf
+            total[~np.isfinite(total)] = singular
             total[:, later[here, None] >= later] = -1.0
             place, one, other = np.unravel_index(int(np.argmax(total)), total.shape)
             if later[here][one] < later[other]:
@@ -255,7 +271,8 @@ class _Search:
         gap = self.base.transpose(1, 2, 0).reshape(self.n * width, -1) + flat.T @ mix
         gap = gap.reshape(s, self.n, width, -1)
         gram = np.einsum("svni,svnj->snij", free, free)
-        squares = (mix**2).sum(axis=(1, 2))[:, None] + (gap * _solved(gram, gap)).sum(axis=(2, 3))
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = (mix**2).sum(axis=(1, 2))[:, None] + (gap * _solved(gram, gap)).sum(axis=(2, 3))
         squares[np.arange(s)[:, None], others] = -1.0
         squares[~np.isfinite(squares)] = -1.0
         place, new = np.unravel_index(int(np.argmax(squares)), squares.shape)
@@ -267,43 +284,16 @@ class _Search:
         assert self.table is not None
         s, null, base = len(chosen), self.table[:, :, 0], self.base[:, :, 0]
         out = np.setdiff1d(np.arange(self.n), chosen)
+        new = np.sort(self.random.permutation(out)[: self._most_new(s)])
         pairs = np.stack(np.triu_indices(s, 1), axis=1)
-        out = np.sort(self.random.permutation(out)[: self._most_new(s)])
         turned = _solved(null[:, chosen][None], np.eye(s)[None])[0]  # row i: changes the weight of the i-th only
-        mix = -base[:, chosen] @ turned
-        share, gap = turned @ null[:, out], -base[:, out] - mix @ null[:, out]
-        lengths, along = turned @ turned.T, mix @ turned.T
-        square = float((mix**2).sum())
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            steps = gap[:, None, :] / share
-            one = square + (2 * steps * along[:, :, None] + steps**2 * np.diag(lengths)[:, None]).sum(axis=0)
-        one[~np.isfinite(one)] = -1.0
-        place, new = np.unravel_index(int(np.argmax(one)), one.shape)
-        best, worst = float(one[place, new]), np.append(np.delete(chosen, int(place)), out[new])
-        at_once = max(1, _CACHED // max(1, len(out) ** 2))
-        for low in range(0, len(pairs), at_once):
-            first, second = pairs[low : low + at_once].T
-            u, v = share[first], share[second]  # of the two who leave, in the equation of each who may come
-            squares = np.full((len(first), len(out), len(out)), square)
-            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                over = 1.0 / (u[:, :, None] * v[:, None, :] - v[:, :, None] * u[:, None, :])
-                for piece, left in enumerate(gap):
-                    a = (left[:, None] * v[:, None, :] - left * v[:, :, None]) * over
-                    b = (left * u[:, :, None] - left[:, None] * u[:, None, :]) * over
-                    squares += 2 * (_outer(along[piece, first]) * a + _outer(along[piece, second]) * b)
-                    squares += _outer(lengths[first, first]) * a**2 + _outer(lengths[second, second]) * b**2
-                    squares += 2 * _outer(lengths[first, second]) * a * b
-            squares[~np.isfinite(squares)] = -1.0
-            pair, one_new, other_new = np.unravel_index(int(np.argmax(squares)), squares.shape)
-            if squares[pair, one_new, other_new] > best:
-                best = float(squares[pair, one_new, other_new])
-                rest = np.delete(chosen, [int(first[pair]), int(second[pair])])
-                worst = np.concatenate([rest, out[[int(one_new), int(other_new)]]])
-        return worst
-
-
-def _outer(values: Array) -> Array:
-    return values[:, None, None]
+        free = np.linalg.qr(turned[pairs].transpose(0, 2, 1))[0]
+        mix = -(base[:, chosen] @ turned).T
+        mix = mix - free @ (np.swapaxes(free, 1, 2) @ mix)
+        kept = np.array([np.delete(chosen, pair) for pair in pairs], dtype=np.int64)
+        tried = np.array([self.one_exchanged(chosen), *self._completed(kept, mix, free, new, singular=-1.0)])
+        squares = self.squares(tried)
+        return tried[int(np.argmax(np.where(np.isfinite(squares), squares, -1.0)))]
 
 
 def _solved(matrices: Array, right: Array) -> Array:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from erasurehead._internal.storage.access import Access
-from erasurehead.runs._config.sections import CheckpointsSection, DataSection, ProblemSection, Section, key
+from erasurehead.runs._config.sections import (
+    CheckpointsSection,
+    DataSection,
+    ProblemSection,
+    RecordsSection,
+    Section,
+    key,
+)
 
 
 class ConsensusSection(Section):
@@ -45,16 +51,15 @@ class ConsensusSection(Section):
         option="--split",
         metavar="SPLIT",
     )
-    model: Literal["linear", "network", "cnn"] | None = key(
+    model: Literal["linear", "network"] | None = key(
         None,
-        "The model: linear (the default), network (one hidden layer, for classes; the default with --hidden), or cnn "
-        "(a small convolutional network for mnist and cifar10, which needs PyTorch).",
+        "The model: linear (the default), or network (one hidden layer, for classes; the default with --hidden).",
         option="--model",
         metavar="MODEL",
     )
     hidden: int = key(
         0,
-        "Units of the hidden layer of a network, or of the last one of a cnn (64 by default).",
+        "Units of the hidden layer of a network (64 by default).",
         option="--hidden",
         metavar="N",
         ge=0,
@@ -147,8 +152,8 @@ class PeerDelaysSection(Section):
     )
 
 
-class PeerRunSection(Section):
-    """`[run]`: the engine, the length of the run, and where its records go."""
+class _PeerTrainingSection(Section):
+    """The engine, and the length of the run."""
 
     engine: Literal["virtual", "processes", "mpi"] = key(
         "virtual",
@@ -157,9 +162,6 @@ class PeerRunSection(Section):
         option="--engine, -e",
         metavar="ENGINE",
         panel="Peers",
-    )
-    start_patience: float | None = key(
-        None, "For MPI: seconds to wait for missing ranks at the start.", gt=0, allow_inf_nan=False
     )
     start_limit: float | None = key(
         None, "For MPI: seconds that the start of all ranks may take.", gt=0, allow_inf_nan=False
@@ -191,19 +193,10 @@ class PeerRunSection(Section):
         panel="Output",
         ge=0,
     )
-    out: str | None = key(
-        None, "The run folder; by default a new one in runs.", option="--out, -o", metavar="FOLDER", panel="Output"
-    )
-    overwrite: bool = key(
-        False, "Remove an earlier run from the run folder first.", option="--overwrite", panel="Output"
-    )
-    access: Access = key(
-        "private",
-        "Who may read a new run folder and its files: private (the default: only you), group or all.",
-        option="--access",
-        metavar="WHO",
-        panel="Output",
-    )
+
+
+class PeerRunSection(RecordsSection, _PeerTrainingSection):
+    """`[run]`: the engine, the length of the run, and where its records go."""
 
 
 class ConsensusConfig(Section):

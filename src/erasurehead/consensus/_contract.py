@@ -7,10 +7,12 @@ peer is in its attributes, and can be saved between any two calls.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.documents import Entries, PlainData
+from erasurehead.consensus._graphs import Sides
 from erasurehead.consensus._rows import PeerRow
 
 
@@ -87,14 +89,14 @@ class Peer(ABC):
 
     @abstractmethod
     def on_message(self, sender: int, message: Message) -> None:
-        """Called for each message from a neighbour."""
+        """Called for each message, which tells its sender, a neighbour."""
 
     @abstractmethod
     def settle(self) -> None:
         """Called after the handlers of all simultaneous events, so that the peer decides with all of them known."""
 
     @abstractmethod
-    def on_view_change(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int) -> None:
+    def on_view_change(self, gone: frozenset[int], sides: Sides, number: int) -> None:
         """Called when peers have left or rejoined, or a network partition has begun or healed.
 
         A message is delivered only after its receiver has been told of all changes that its sender knew of.
@@ -107,7 +109,7 @@ class Peer(ABC):
         """
 
     @abstractmethod
-    def on_rejoin(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int, port: Port) -> None:
+    def on_rejoin(self, gone: frozenset[int], sides: Sides, number: int, port: Port) -> None:
         """Called instead of `begin` when this peer rejoins after a crash, without any of its state but the graph.
 
         On engines with real workers it is called on a new object.
@@ -123,9 +125,9 @@ class Peer(ABC):
         """The current model, shape (n_parameters,)."""
 
     @abstractmethod
-    def state(self) -> dict[str, Any]:
+    def state(self) -> PlainData:
         """Return everything that `restore` needs to continue bit for bit, as plain data; without the port."""
 
     @abstractmethod
-    def restore(self, state: Mapping[str, Any], port: Port) -> None:
+    def restore(self, state: Entries, port: Port) -> None:
         """Continue from what `state` returned, with a new port."""

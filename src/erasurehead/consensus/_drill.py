@@ -2,131 +2,118 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
-from typing import Any, final
+from dataclasses import asdict, dataclass, replace
+from typing import final
 
-import numpy as np
-
+from erasurehead._internal.documents import Entries, PlainData
 from erasurehead._internal.rng import stream
 from erasurehead._internal.storage.folders import Folder
-from erasurehead.consensus._graphs import parse_graph
+from erasurehead._internal.user_files import StrPath
+from erasurehead.consensus._experiment import ConsensusExperiment
 from erasurehead.consensus._injected_faults import Crash, NetworkPartition, PeerFault, partitioned
-from erasurehead.consensus._plans import ConsensusPlan, plan
+from erasurehead.consensus._plans import ConsensusPlan
 from erasurehead.consensus._result import ConsensusRun
 from erasurehead.consensus._rows import PeerRow
 from erasurehead.consensus._training import run_plan
 from erasurehead.consensus._training_options import TrainingOptions
 from erasurehead.consensus._views import NetworkView
-from erasurehead.drills._drill import DRILLS
+from erasurehead.drills._drill import unused
 from erasurehead.drills._verdicts import SOON, DrillVerdict, Judged
 from erasurehead.errors import check_count, counted, invalid, real
-from erasurehead.problems import LogisticRegression
-from erasurehead.runs._names import next_free
+from erasurehead.runs._config import merged
+
+SECONDS = 60.0
+"""How long each of the two runs takes by default, by the engine's clock."""
 
 ENGINES = ("virtual", "processes")
 """The engines of drills of peers. MPI ranks are started by mpiexec, and not by a drill."""
 
 _PROPAGATION = {"virtual": 0.0, "processes": 0.1}  # seconds until all peers know of a view change
-_FEATURES, _SAMPLES, _BATCH, _RATE = 20, 2_000, 16, 0.3
 _UNLIMITED = 10_000_000  # steps; a drill ends by the clock
 # Fractions of the baseline's total progress, which is its first objective minus its best one:
 _MAX_SETBACK = 0.25  # by which a view change may raise the objective of the mean model
 _MAX_LAG = 0.1  # by which the faulty run may be behind the baseline run at the end
 
 
+DEFAULTS: Entries = {
+    "consensus": {"orphans": "taken over", "notice": 0.0},
+    "data": {"synthetic": "always", "rows": 2000},
+    "delays": {"model": "exponential(mean=0.5, seed=0)"},
+}
+"""What runs of drills of peers take by default, as tables of a run file."""
+
+
 @final
-@dataclass(frozen=True)
 class PeerDrill:
     """A run of peers that is to be drilled.
 
     Arguments:
-        policy: which neighbours a peer waits for.
-        graph: the links between peers.
-        engine: one of `ENGINES`.
-        peers: number of peers, at least 4.
+        tables: tables of its run file, above `DEFAULTS`; it has at least 4 peers.
         seconds: duration of each of the two runs, by the engine's clock; at least 1.
-        seed: seed of the data and of the peers that crash.
-        delays: delays of the gradients, the same in both runs.
         faults: the injected faults; by default, one after the other, a peer crashes for good, another one crashes and
             rejoins, and the network is partitioned and heals.
+        out: its folder, which must be unused; by default a new one in `drills`.
+
+    Attributes:
+        config: the run file.
+        plan: the plan of the faulty run.
 
     Raises:
         InvalidArgument: if an argument is invalid; raised before anything starts.
     """
 
-    policy: str = "dynamic()"
-    graph: str = "erdos_renyi(p=0.4, seed=0)"
-    engine: str = "virtual"
-    peers: int = 10
-    seconds: float = 60.0
-    seed: int = 0
-    delays: str = "exponential(mean=0.5, seed=0)"
-    faults: tuple[PeerFault, ...] | None = None
-    plan: ConsensusPlan = field(init=False, compare=False)
+    def __init__(
+        self,
+        tables: Entries,
+        seconds: float = SECONDS,
+        faults: Sequence[PeerFault] | None = None,
+        out: StrPath | None = None,
+    ) -> None:
+        if not 1.0 <= real(seconds) < 1e6:
+            raise invalid("seconds", "must be at least 1, and less than a million", seconds)
+        whole = merged(DEFAULTS, tables)
+        check_count("consensus.peers", whole["consensus"].get("peers", 4), 4)
+        experiment = ConsensusExperiment.from_tables(whole)
+        self.config, self.seconds, run = experiment.config, seconds, experiment.config.run
+        if run.engine not in ENGINES:
+            raise invalid("run.engine", f"must be one of {', '.join(ENGINES)} for peers", run.engine)
+        faults = _drawn(experiment.plan, seconds) if faults is None else faults
+        self.plan = replace(experiment.plan, faults=faults)
+        self.out = unused(out, f"peers-{run.engine}-{run.seed}")
 
-    def __post_init__(self) -> None:
-        if self.engine not in ENGINES:
-            raise invalid("engine", f"must be one of {', '.join(ENGINES)} for peers", self.engine)
-        check_count("peers", self.peers, 4)
-        if not 1.0 <= real(self.seconds) < 1e6:
-            raise invalid("seconds", "must be at least 1, and less than a million", self.seconds)
-        rng = stream("peers of a drill", self.seed)
-        X = rng.standard_normal((max(_SAMPLES, 20 * self.peers), _FEATURES))
-        y = np.sign(X @ rng.standard_normal(_FEATURES) + rng.standard_normal(len(X)))
-        faults = self._default_faults(rng) if self.faults is None else self.faults
-        drilled = plan(
-            LogisticRegression(X, y, l2=1e-3),
-            self.graph,
-            self.policy,
-            peers=self.peers,
-            rate=_RATE,
-            batch=_BATCH,
-            delays=self.delays,
-            faults=faults,
-            orphans="taken over",
-            seed=self.seed,
-        )
-        object.__setattr__(self, "plan", drilled)
-
-    def _default_faults(self, rng: np.random.Generator) -> tuple[PeerFault, ...]:
-        """Return the default faults, with peers drawn at random; a side of the partition is a connected subgraph."""
-        dead, back = (int(peer) for peer in rng.permutation(self.peers)[:2])
-        graph = parse_graph(self.graph, check_count("peers", self.peers))
-        others = NetworkView(graph, frozenset({dead}))
-        side, start = [back], 0
-        while len(side) < self.peers // 2:  # a connected side, so that its peers can still average
-            new = [peer for peer in others.neighbours[side[start]] if peer not in side]
-            side += new[: self.peers // 2 - len(side)]
-            start += 1
-        at = self.seconds
-        return (
-            Crash(dead, 0.2 * at),
-            Crash(back, 0.35 * at, 0.5 * at),
-            NetworkPartition(tuple(side), 0.6 * at, 0.75 * at),
-        )
-
-    def run(
-        self, say: Callable[[str], None] = lambda text: None, out: str | os.PathLike[str] | None = None
-    ) -> PeerFindings:
+    def run(self, say: Callable[[str], None] = lambda text: None) -> PeerFindings:
         """Make both runs, and check the guarantees.
 
         Arguments:
             say: called with lines about the progress.
-            out: a folder for the report; None for a new one in `drills`.
         """
         options = TrainingOptions(steps=_UNLIMITED, until=self.seconds, metrics=False)
         for fault in self.plan.faults:
             say(f"{fault.at:10.2f} s  {fault}")
         say("the baseline run ...")
-        baseline = run_plan(replace(self.plan, faults=()), options, self.engine)
+        baseline = run_plan(replace(self.plan, faults=()), options, self.config.run.engine)
         say("the faulty run ...")
-        faulty = run_plan(self.plan, options, self.engine)
-        folder = Path(out) if out is not None else next_free(DRILLS, f"peers-{self.engine}-{self.seed}")
-        Folder.made(folder).close()
-        return PeerFindings(str(folder), self, baseline, faulty).write()
+        faulty = run_plan(self.plan, options, self.config.run.engine)
+        Folder.made(self.out).close()
+        return PeerFindings(str(self.out), self, baseline, faulty).write()
+
+
+def _drawn(plan: ConsensusPlan, seconds: float) -> tuple[PeerFault, ...]:
+    """Return the default faults, with peers drawn at random; a side of the partition is a connected subgraph."""
+    n_peers = plan.graph.n_peers
+    dead, back = map(int, stream("peers of a drill", plan.seed).permutation(n_peers)[:2])
+    others = NetworkView(plan.graph, frozenset({dead}))
+    side, start = [back], 0
+    while len(side) < n_peers // 2:  # a connected side, so that its peers can still average
+        new = [peer for peer in others.neighbours[side[start]] if peer not in side]
+        side += new[: n_peers // 2 - len(side)]
+        start += 1
+    return (
+        Crash(dead, 0.2 * seconds),
+        Crash(back, 0.35 * seconds, 0.5 * seconds),
+        NetworkPartition(tuple(side), 0.6 * seconds, 0.75 * seconds),
+    )
 
 
 @final
@@ -146,21 +133,17 @@ class PeerFindings(Judged):
     def judge(self) -> Iterator[DrillVerdict]:
         return _verdicts(self.drill, self.baseline, self.faulty)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> PlainData:
         return {
-            "engine": self.drill.engine,
-            "policy": self.drill.policy,
-            "graph": self.drill.graph,
-            "peers": self.drill.peers,
-            "passed": self.passed,
-            "verdicts": [vars(one) for one in self.verdicts],
+            "engine": self.drill.config.run.engine,
+            **self.drill.config.consensus.model_dump(include={"policy", "graph", "peers"}),
+            **super().as_dict(),
             "faults": [
                 {"kind": "crash" if isinstance(fault, Crash) else "partition", **asdict(fault)}
                 for fault in self.drill.plan.faults
             ],
             "view_changes": [asdict(row) for row in self.faulty.view_changes],
             "runs": {"baseline": self.baseline.summary(), "faulty": self.faulty.summary()},
-            "folder": self.folder,
         }
 
 
@@ -204,13 +187,13 @@ def _detection_verdicts(drill: PeerDrill, faulty: ConsensusRun) -> Iterator[Dril
 
 def _progress_verdicts(drill: PeerDrill, faulty: ConsensusRun) -> Iterator[DrillVerdict]:
     """Between two view changes, all present peers take steps, and none averages with a peer out of its reach."""
-    times = [row.time for row in faulty.view_changes] + [faulty.seconds]
+    n_peers, times = drill.plan.graph.n_peers, [*(row.time for row in faulty.view_changes), faulty.seconds]
     wrong: list[str] = []
     for row, end in zip(faulty.view_changes, times[1:], strict=True):
-        begin = row.time + _PROPAGATION[drill.engine]
+        begin = row.time + _PROPAGATION[drill.config.run.engine]
         within = [one for one in faulty.rows if begin < one.begin and one.end < end]
-        if len(within) >= 5 * drill.peers:  # else the time was too short to tell
-            idle = set(range(drill.peers)).difference(row.gone, [one.peer for one in within])
+        if len(within) >= 5 * n_peers:  # else the time was too short to tell
+            idle = set(range(n_peers)).difference(row.gone, [one.peer for one in within])
             wrong += [f"peer {peer} stood still from {row.time:.3g} to {end:.3g} s" for peer in sorted(idle)]
         for one in within:
             if not set(row.gone).isdisjoint(one.links):

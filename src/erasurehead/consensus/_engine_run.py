@@ -17,6 +17,8 @@ from typing import Any, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.documents import PlainData
+from erasurehead.consensus._graphs import Sides
 from erasurehead.consensus._injected_faults import changes_by
 from erasurehead.consensus._peer_report import PeerReport
 from erasurehead.consensus._peer_runtime import (
@@ -103,7 +105,7 @@ class EngineRun:
         self.channels = peer_messaging(engine).peer_channels(self.n_peers, plan.algorithm.n_vectors * len(plan.x))
         self.living: dict[int, _PeerStatus] = {}
         self.gone: set[int] = set()
-        self.sides: tuple[frozenset[int], ...] = ()  # of the partition in effect, whether or not peers know of it
+        self.sides: Sides = ()  # of the partition in effect, whether or not peers know of it
         self.total = self.evaluations = self.intervals = 0
         self.end: float | None = None
         self._models: dict[int, Array] = dict.fromkeys(range(self.n_peers), plan.x)
@@ -112,7 +114,7 @@ class EngineRun:
         self._incarnations = {peer: next(_incarnations) for peer in range(self.n_peers)}
         self._view_number = 0
         self._dead: set[int] = set()  # incarnations
-        self._known_sides: tuple[frozenset[int], ...] = ()  # of the partition that peers know of
+        self._known_sides: Sides = ()  # of the partition that peers know of
         self._recorded: frozenset[int] = frozenset()  # peers that are gone, and whose death is recorded
         self._detections: dict[int, list[tuple[int, int, float]]] = {}  # unrecorded deaths: detecting peer, dead, when
         self._rows: list[tuple[float, int, int, PeerRow]] = []
@@ -142,6 +144,7 @@ class EngineRun:
             run.vectors += report.vectors
             run.gradient_seconds += report.gradient_seconds
         run.shares = self.records.ownership.shares
+        self.records.end()
         return run
 
     # Start
@@ -181,13 +184,13 @@ class EngineRun:
         """Return the status of a peer that begins with the newest model that it has had, seconds after the run."""
         return _PeerStatus(time, self._began + time, PeerReport(time, [], 0, 0, 0.0, False, self._models[peer]))
 
-    def _submit(self, kind: str, more: dict[str, Any], peer: int | None = None) -> None:
+    def _submit(self, kind: str, more: PlainData, peer: int | None = None) -> None:
         """Submit an order to one peer, or to all."""
         note = {**self._membership(), "clock": clock_reference(self._began), **more}
         order = Order(0, (), round=next(_rounds), kind=kind, note=note)
         self.engine.submit(order, None if peer is None else [peer])
 
-    def _membership(self) -> dict[str, Any]:
+    def _membership(self) -> PlainData:
         return {
             "incarnations": list(self._incarnations.items()),
             "addresses": self.channels.where(),
@@ -378,13 +381,13 @@ class EngineRun:
         more = {"dead": sorted(self._dead), "sides": _plain(self._known_sides), "partition": _plain(self.sides)}
         self._submit(BEGIN, more, peer)
 
-    def _set_partition(self, sides: tuple[frozenset[int], ...]) -> None:
+    def _set_partition(self, sides: Sides) -> None:
         """Partition the network, or heal it; peers know of that `notice` seconds later."""
         self.sides = sides
         self._broadcast("partition", _plain(sides))
         self._at(self._now() + self.plan.notice, self._announce_view, sides)
 
-    def _announce_view(self, sides: tuple[frozenset[int], ...]) -> None:
+    def _announce_view(self, sides: Sides) -> None:
         """Announce a new view to all peers, after a partition (even one that has healed meanwhile) or a rejoin."""
         self._known_sides = sides
         self._view_number += 1
@@ -439,5 +442,5 @@ class EngineRun:
         self.channels.close()
 
 
-def _plain(sides: tuple[frozenset[int], ...]) -> list[list[int]]:
+def _plain(sides: Sides) -> list[list[int]]:
     return [sorted(side) for side in sides]

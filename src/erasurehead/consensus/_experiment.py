@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shlex
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
+from erasurehead._internal.documents import Entries, PlainData
 from erasurehead._internal.resources import check_memory
 from erasurehead._internal.signals import noted, uninterrupted
 from erasurehead._internal.state_json import going_on
+from erasurehead._internal.user_files import StrPath
 from erasurehead.consensus._config import ConsensusConfig, ConsensusSection
 from erasurehead.consensus._graphs import parse_graph
 from erasurehead.consensus._injected_faults import from_schedule
@@ -34,16 +35,17 @@ from erasurehead.errors import DataError, InvalidArgument, NoFile, counted, inva
 from erasurehead.runs._checkpoints.store import CheckpointStore
 from erasurehead.runs._config import parts
 from erasurehead.runs._config.checking import build, merged
-from erasurehead.runs._config.toml import locating, read_tables
-from erasurehead.runs._fingerprints import MEANING, check_same, of_data, of_encoding, of_value
+from erasurehead.runs._fingerprints import check_same, facts, flat
 from erasurehead.runs._names import RUNS, SUMMARY, check_free, next_free
-from erasurehead.runs._penalty_search import PenaltySearch, settled_penalty
+from erasurehead.runs._penalty_search import PenaltySearch, settled_problem
 from erasurehead.runs._resuming import check_unchanged, opened_to_go_on
+from erasurehead.trackers import Tracker
+from erasurehead.training._callbacks import check_callbacks
 
 _DEFAULT_ROWS = 10_000
 """Default number of training rows that are read from a data set of images."""
 
-_CHANGEABLE = {"steps", "out", "overwrite", "model_of"}
+_CHANGEABLE = {"steps", "out", "overwrite", "model_of", "track"}
 """Settings of `[run]` that may change when a run is resumed."""
 
 _OF_PEER = 5e3  # bytes of a peer, at least: its state, its links and its samples
@@ -75,7 +77,7 @@ class ConsensusExperiment:
     @classmethod
     def from_tables(
         cls,
-        tables: Mapping[str, Any],
+        tables: Entries,
         resuming: Path | None = None,
         starting: Callable[[str], None] = lambda what: None,
     ) -> Self:
@@ -91,7 +93,7 @@ class ConsensusExperiment:
             DataError: if the data cannot be used.
         """
         config = build(ConsensusConfig, tables)
-        config = config.model_copy(update={"consensus": with_model_defaults(config.consensus, config.data.source)})
+        config = config.model_copy(update={"consensus": with_model_defaults(config.consensus)})
         section, delays, run = config.consensus, config.delays, config.run
         if run.out is not None and resuming is None:
             check_free(run.out, run.overwrite)
@@ -117,8 +119,7 @@ class ConsensusExperiment:
                 terms["graph"] = parse_graph(section.graph, section.peers)
                 ConsensusTerms(**terms)
         data, source = _load(config)
-        loss = parts.settled_loss(config.problem, data)
-        minimised, search = settled_penalty(config.problem.model_copy(update={"loss": loss}), data, starting)
+        minimised, search = settled_problem(config.problem, data, starting)
         problem = build_problem(config, data, minimised)
         with _errors_name_keys(section):
             checked = plan(problem, peers=section.peers, split=section.split, batch=section.batch or None, **terms)
@@ -134,19 +135,8 @@ class ConsensusExperiment:
         return cls(complete, data, checked, out, resuming is not None, search)
 
     @classmethod
-    def from_file(cls, path: str | os.PathLike[str], above: Mapping[str, Any] | None = None) -> Self:
-        """Prepare a run from a run file; see `from_tables`.
-
-        Arguments:
-            path: path of the TOML file.
-            above: tables whose values take precedence over those of the file.
-        """
-        with locating(path):
-            return cls.from_tables(merged(read_tables(path), above or {}))
-
-    @classmethod
-    def resume(cls, folder: str | os.PathLike[str], above: Mapping[str, Any] | None = None) -> Self:
-        """Prepare to resume a run from its newest checkpoint; only `run.steps` may change.
+    def resume(cls, folder: StrPath, above: Entries | None = None) -> Self:
+        """Prepare to resume a run from its newest checkpoint; only `run.steps` and `run.track` may change.
 
         Arguments:
             folder: the run folder.
@@ -170,7 +160,7 @@ class ConsensusExperiment:
             )
         for section, given in (above or {}).items():
             for key, value in given.items():
-                if (section, key) != ("run", "steps"):
+                if (section, key) not in (("run", "steps"), ("run", "track")):
                     raise invalid(f"{section}.{key}", "must be left out when a run is resumed", value)
         experiment = cls.from_tables(merged(tables, above or {}), opened.path)
         steps, summary = experiment.config.run.steps, {} if opened.damage(SUMMARY) else opened.summary
@@ -178,25 +168,20 @@ class ConsensusExperiment:
         if steps < done or (steps == done and summary.get("status") == "finished"):
             way_on = f"to go on: erasurehead consensus --resume {shlex.quote(str(folder))} --steps {2 * done}"
             raise invalid("run.steps", f"must be more than the {done} steps that each peer has taken", steps, way_on)
-        _, facts = CheckpointStore(opened.path).newest()
+        _, before = CheckpointStore(opened.path).newest()
         now = experiment.facts()
         with going_on():
-            check_same(facts.get("configuration", {}), now["configuration"])
-        check_unchanged(opened, facts, now, experiment.data.encoding)
+            check_same(before.get("configuration", {}), now["configuration"])
+        check_unchanged(opened, before, now, experiment.data.encoding)
         return experiment
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> PlainData:
         """Return what determines this run, as plain data: its settings, and fingerprints of what they name."""
-        tables = self.config.model_dump(mode="json", exclude={"checkpoints": True, "run": _CHANGEABLE})
-        return {
-            "configuration": {f"{name}.{key}": value for name, table in tables.items() for key, value in table.items()},
-            "data": of_data(self.data),
-            MEANING: of_value(of_encoding(self.data.encoding)),
-            "what delays.model draws": of_value(self.plan.delays),
-            "what consensus.faults schedules": of_value(self.plan.faults),
-        }
+        settings = flat(self.config.model_dump(mode="json", exclude={"checkpoints": True, "run": _CHANGEABLE}))
+        drawn = {"what delays.model draws": self.plan.delays, "what consensus.faults schedules": self.plan.faults}
+        return facts(settings, self.data, drawn)
 
-    def run(self, callbacks: Sequence[ConsensusCallback] = ()) -> ConsensusRun:
+    def run(self, callbacks: Sequence[ConsensusCallback | Tracker] = ()) -> ConsensusRun:
         """Train, and record the run in its folder.
 
         Ctrl-C, SIGTERM, SIGUSR1 and SIGHUP end the run cleanly: on the virtual clock at the next evaluation of the mean
@@ -207,6 +192,7 @@ class ConsensusExperiment:
         Returns:
             The run; `stopped` says why it ended early.
         """
+        check_callbacks(callbacks)
         section = self.config.run
         with going_on(self.resuming):
             recording = PeerRecording(self.out, self.config, self.data, self.facts(), self.resuming, callbacks)

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import cast
 
+from erasurehead._internal.documents import Entries, PlainData
+from erasurehead._internal.user_files import StrPath
 from erasurehead.consensus._rows import MeanRow
 from erasurehead.datasets._published.public import NAMES
 from erasurehead.errors import DataError, counted
 from erasurehead.reports._finished import LOSS, Curve, FinishedComparison, FinishedRun
 from erasurehead.runs import RunFolder
-from erasurehead.runs._comparison import parse_target
 from erasurehead.runs._names import CONFIG, EVALUATIONS, MEANS
+from erasurehead.runs._targets import parse_target
 from erasurehead.training._result import Evaluation
 
 
-def compare_finished(
-    folders: Sequence[str | os.PathLike[str]], target: tuple[str, float] | str | None = None
-) -> FinishedComparison:
+def compare_finished(folders: Sequence[StrPath], target: tuple[str, float] | str | None = None) -> FinishedComparison:
     """Compare finished runs on the same data, with or without a coordinator.
 
     Arguments:
@@ -48,7 +48,7 @@ def compare_finished(
     return FinishedComparison.of(runs, parse_target(target) if isinstance(target, str) else target)
 
 
-def finished_run(folder: str | os.PathLike[str]) -> FinishedRun:
+def finished_run(folder: StrPath) -> FinishedRun:
     """Return the recorded result of a run.
 
     Arguments:
@@ -70,13 +70,13 @@ def finished_run(folder: str | os.PathLike[str]) -> FinishedRun:
     return run
 
 
-def _data(folder: str | os.PathLike[str]) -> tuple[str, int, str]:
+def _data(folder: StrPath) -> tuple[str, int, str]:
     """Return name, number of training rows and fingerprint of the data of a run; the latter is empty for shards."""
-    summary = cast("dict[str, Any]", RunFolder.open(folder).summary.get("data", {}))
+    summary = cast("PlainData", RunFolder.open(folder).summary.get("data", {}))
     return str(summary.get("name")), int(summary.get("train_rows") or 0), str(summary.get("fingerprint") or "")
 
 
-def _facts(tables: Mapping[str, Any]) -> dict[str, Any]:
+def _facts(tables: Entries) -> PlainData:
     delays, run = tables.get("delays", {}), tables.get("run", {})
     return {
         "problem": _problem(tables),
@@ -87,7 +87,7 @@ def _facts(tables: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _problem(tables: Mapping[str, Any]) -> str | None:
+def _problem(tables: Entries) -> str | None:
     """Return what is minimised, as text: equal texts are equal objectives of the same data."""
     problem, peers = tables.get("problem", {}), tables.get("consensus", {})
     if (loss := problem.get("loss")) is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import combinations
 from random import Random
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
@@ -28,6 +28,13 @@ _RESTARTS = 100  # of the iteration for eigenvalues
 _BEYOND = 1e-9  # outside the spectrum
 
 
+Link: TypeAlias = tuple[int, int]
+"""Two peers that are neighbours."""
+
+Sides: TypeAlias = tuple[frozenset[int], ...]
+"""The sides of a network partition, between which no message gets through; empty for none."""
+
+
 @final
 @dataclass(frozen=True)
 class Graph:
@@ -45,7 +52,7 @@ class Graph:
     """
 
     n_peers: int
-    edges: tuple[tuple[int, int], ...]
+    edges: tuple[Link, ...]
     name: str = "edges"
     labels: tuple[str, ...] = ()
 
@@ -57,7 +64,7 @@ class Graph:
                 self.n_peers,
                 "train alone with `train` on an uncoded scheme",
             )
-        pairs: set[tuple[int, int]] = set()
+        pairs: set[Link] = set()
         for edge in self.edges:
             if len(edge) != 2:
                 raise invalid("every edge", "must be a pair of peers", edge)
@@ -144,7 +151,7 @@ class Graph:
         return self.name
 
 
-def neighbours_by(links: Iterable[tuple[int, int]], peers: Iterable[int]) -> dict[int, tuple[int, ...]]:
+def neighbours_by(links: Iterable[Link], peers: Iterable[int]) -> dict[int, tuple[int, ...]]:
     """Return the neighbours of each of the peers by links among them, ascending."""
     ends: dict[int, list[int]] = {peer: [] for peer in peers}
     for low, high in links:
@@ -259,7 +266,7 @@ def erdos_renyi(n_peers: int, p: float = 0.4, seed: int = 0) -> Graph:
         raise invalid("p", "must lie in (0, 1]", p)
     pairs = [*combinations(range(check_count("n_peers", n_peers)), 2)]
 
-    def draw(random: Random) -> Sequence[tuple[int, int]]:
+    def draw(random: Random) -> Sequence[Link]:
         return [pair for pair in pairs if random.random() < p]
 
     return _connected(f"erdos_renyi(p={p}, seed={seed})", n_peers, seed, draw)
@@ -300,7 +307,7 @@ def small_world(n_peers: int, neighbours: int = 4, rewired: float = 0.1, seed: i
         raise invalid("rewired", "must lie in [0, 1]", rewired)
     name, near = f"small_world(neighbours={neighbours}, rewired={rewired}, seed={seed})", range(1, neighbours // 2 + 1)
 
-    def draw(random: Random) -> Sequence[tuple[int, int]]:
+    def draw(random: Random) -> Sequence[Link]:
         links = {frozenset((peer, (peer + step) % n_peers)) for step in near for peer in range(n_peers)}
         for step in near:
             for peer in range(n_peers):
@@ -318,7 +325,7 @@ def small_world(n_peers: int, neighbours: int = 4, rewired: float = 0.1, seed: i
     return _connected(name, n_peers, seed, draw)
 
 
-def _connected(name: str, n_peers: int, seed: int, draw: Callable[[Random], Sequence[tuple[int, int]]]) -> Graph:
+def _connected(name: str, n_peers: int, seed: int, draw: Callable[[Random], Sequence[Link]]) -> Graph:
     n_peers = check_count("n_peers", n_peers)
     if n_peers < 2:
         return Graph(n_peers, ())

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from erasurehead.consensus._graphs import Graph
+from erasurehead.consensus._graphs import Graph, Sides
 from erasurehead.drills import FaultSchedule
 from erasurehead.drills._schedule import SILENCING
-from erasurehead.errors import check_count, invalid, real
+from erasurehead.errors import check_count, check_not_negative, invalid, numbered, real
 
 
 @final
@@ -32,6 +32,10 @@ class Crash:
     def __post_init__(self) -> None:
         check_count("peer", self.peer, at_least=0)
         _check_times(self.at, self.rejoin, "rejoin")
+
+    def __str__(self) -> str:
+        back = "" if self.rejoin is None else f", and comes back at {self.rejoin:.4g} s"
+        return f"peer {self.peer} is killed{back}"
 
 
 @final
@@ -57,6 +61,10 @@ class NetworkPartition:
             raise invalid("peers", "must be at least one", self.peers, "a network is cut between them and all others")
         _check_times(self.at, self.until, "until")
 
+    def __str__(self) -> str:
+        healed = "" if self.until is None else f", until {self.until:.4g} s"
+        return f"the network is cut: {numbered('peer', self.peers)} on one side{healed}"
+
 
 PeerFault: TypeAlias = Crash | NetworkPartition
 
@@ -72,8 +80,7 @@ def partitioned(one: int, other: int, sides: Iterable[Container[int]]) -> bool:
 
 
 def _check_times(at: float, end: float | None, name: str) -> None:
-    if not (np.isfinite(real(at)) and at >= 0.0):
-        raise invalid("at", "must be a finite number of seconds of at least 0", at)
+    check_not_negative("at", at, "must be a finite number of seconds of at least 0")
     if end is not None and not real(end) > at:
         raise invalid(name, f"must be after at ({at})", end)
 
@@ -85,7 +92,10 @@ def check_faults(faults: Iterable[PeerFault], graph: Graph) -> tuple[PeerFault, 
         InvalidArgument: if a peer does not exist, or crashes while it is gone, if all peers would be gone at once, if a
             side of a partition is empty, or if partitions overlap in time.
     """
-    ordered = tuple(sorted(faults, key=lambda fault: fault.at))
+    given: list[Any] = [*faults] if isinstance(faults, Iterable) else [faults]  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not all(isinstance(fault, PeerFault) for fault in given):
+        raise invalid("faults", "must be a list of crashes and partitions", faults, "such as [Crash(2, at=5.0)]")
+    ordered: tuple[PeerFault, ...] = tuple(sorted(given, key=lambda fault: fault.at))
     gone_until: dict[int, float] = {}
     partitioned_until = -1.0
     for fault in ordered:
@@ -107,9 +117,7 @@ def check_faults(faults: Iterable[PeerFault], graph: Graph) -> tuple[PeerFault, 
     return ordered
 
 
-def changes_by(
-    faults: Iterable[PeerFault], n_peers: int
-) -> Iterator[tuple[float, int, str, tuple[frozenset[int], ...]]]:
+def changes_by(faults: Iterable[PeerFault], n_peers: int) -> Iterator[tuple[float, int, str, Sides]]:
     """Yield what faults change, and when: a peer has a `"crash"` or a `"rejoin"`, or there is another `"partition"`.
 
     Arguments:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, final
+from collections.abc import Iterable
+from typing import final
 
+from erasurehead._internal.documents import Entries
 from erasurehead._internal.resumable import Resumable
 from erasurehead._internal.storage.sealed import Unfit
 
@@ -82,7 +83,7 @@ class JointConnectivity(Resumable):
         """Steps per peer of the current window, in which the union is not connected yet."""
         return self._steps / max(1, self._present)
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Entries) -> None:
         super().restore(state)
         self.windows = [(float(begin), float(end), float(steps)) for begin, end, steps in self.windows]
         roots = range(self._n_peers)

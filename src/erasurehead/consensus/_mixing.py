@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 from erasurehead._internal.arrays import Array
-from erasurehead.consensus._graphs import Graph
+from erasurehead.consensus._graphs import Graph, Link
 from erasurehead.errors import invalid
 
 
@@ -19,7 +19,7 @@ class Mixing(ABC):
     """The mixing weight of each link. A peer's own weight is one minus the sum of the weights of its links.
 
     Your own mixing must return the same weight, at least 0, for both ends of a link, such that the weights of a peer's
-    links add up to at most one, for every subset of the links of the graph.
+    links add up to at most one, for every subset of the links of the graph. Texts call it by its `name`.
     """
 
     name: ClassVar[str]
@@ -36,7 +36,7 @@ class Mixing(ABC):
             other_degree: number of links of `there` in this step.
         """
 
-    def on(self, graph: Graph, links: Iterable[tuple[int, int]]) -> Mixing:
+    def on(self, graph: Graph, links: Iterable[Link]) -> Mixing:
         """Return the mixing for other links, for example after a peer has left.
 
         Arguments:
@@ -77,7 +77,7 @@ class MaxDegree(Mixing):
     def weight(self, here: int, there: int, own_degree: int, other_degree: int) -> float:
         return 1.0 / (1.0 + self.degree)
 
-    def on(self, graph: Graph, links: Iterable[tuple[int, int]]) -> Mixing:
+    def on(self, graph: Graph, links: Iterable[Link]) -> Mixing:
         return MaxDegree(max(_degrees(graph.n_peers, links), default=0))
 
     def __str__(self) -> str:
@@ -92,12 +92,12 @@ class FixedMixing(Mixing):
     needs_degrees = False
 
     def __init__(self) -> None:
-        self._weights: Mapping[tuple[int, int], float] = {}
+        self._weights: Mapping[Link, float] = {}
 
     def weight(self, here: int, there: int, own_degree: int, other_degree: int) -> float:
         return self._weights[(here, there) if here < there else (there, here)]
 
-    def on(self, graph: Graph, links: Iterable[tuple[int, int]]) -> Mixing:
+    def on(self, graph: Graph, links: Iterable[Link]) -> Mixing:
         bound, pairs = FixedMixing(), list(links)
         degrees = _degrees(graph.n_peers, pairs)
         bound._weights = {(a, b): 1.0 / (1.0 + max(degrees[a], degrees[b])) for a, b in pairs}
@@ -107,7 +107,7 @@ class FixedMixing(Mixing):
         return "fixed()"
 
 
-def _degrees(n_peers: int, links: Iterable[tuple[int, int]]) -> list[int]:
+def _degrees(n_peers: int, links: Iterable[Link]) -> list[int]:
     degrees = [0] * n_peers
     for low, high in links:
         degrees[low] += 1

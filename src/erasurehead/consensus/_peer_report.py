@@ -40,7 +40,7 @@ class PeerReport:
     noticed: list[tuple[int, int, float]] = field(default_factory=list[tuple[int, int, float]])
 
     def write(self, out: Array) -> None:
-        """Serialize the report.
+        """Serialise the report.
 
         Arguments:
             out: at least `max_bytes` bytes, which are overwritten.
@@ -51,7 +51,7 @@ class PeerReport:
 
     @classmethod
     def read(cls, written: Array) -> PeerReport:
-        """Return the report that `write` has serialized, of a worker of this run.
+        """Return the report that `write` has serialised, of a worker of this run.
 
         Arguments:
             written: the bytes, uint8.

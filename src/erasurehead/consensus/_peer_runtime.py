@@ -8,15 +8,17 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast, final
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.documents import Entries
 from erasurehead.consensus._contract import Message, Peer, Port, tupled
 from erasurehead.consensus._drawn_delays import DrawnDelays
+from erasurehead.consensus._graphs import Sides
 from erasurehead.consensus._injected_faults import partitioned
 from erasurehead.consensus._peer_report import MAX_ROWS, PeerReport
 from erasurehead.consensus._plans import ConsensusPlan
@@ -148,7 +150,7 @@ class PeerRuntime:
         messages: number of messages sent; `vectors` of them carried a model.
     """
 
-    def __init__(self, program: PeerProgram, note: Mapping[str, Any]) -> None:
+    def __init__(self, program: PeerProgram, note: Entries) -> None:
         plan = program.plan
         self.number, self.plan = program.peer, plan
         self._origin = _local_origin(*note["clock"])
@@ -170,7 +172,7 @@ class PeerRuntime:
         self._view_number = 0  # of the newest view that the driver has announced
         self._separated_in: dict[int, int] = {}  # peer -> the newest view in which it is on the other side
         self._held: list[tuple[int, int, int, Message]] = []  # messages from newer views
-        self._partition: tuple[frozenset[int], ...] = ()  # in effect, whether or not peers know of it
+        self._partition: Sides = ()  # in effect, whether or not peers know of it
         self._gradients = LocalGradients(plan.problem, plan.shares, plan.batch, plan.seed)
         self._ownership = SampleOwnership(plan.graph, plan.shares, plan.orphans)
         self._delays = DrawnDelays(plan.delays, plan.graph.n_peers, plan.rows_every)
@@ -327,7 +329,7 @@ class PeerRuntime:
         self._peer.on_view_change(self._view.gone, self._view.sides, self._view.number)
         return True
 
-    def _update_view(self, sides: tuple[frozenset[int], ...]) -> None:
+    def _update_view(self, sides: Sides) -> None:
         """Adopt a new view, if it is another one, and send the dead incarnations to the neighbours in it.
 
         They are sent for each view that the driver announces, even if the network is what it was before: earlier
@@ -360,7 +362,7 @@ class PeerRuntime:
             for message in messages:
                 self._deliver(*message)
 
-    def _on_view_announced(self, note: Mapping[str, Any]) -> None:
+    def _on_view_announced(self, note: Entries) -> None:
         """Handle a partition, its end, or the rejoin of a peer of whose death this peer may not have been told."""
         incarnations = {int(peer): int(incarnation) for peer, incarnation in note["incarnations"]}
         sides = _parse_sides(note["sides"])
@@ -377,7 +379,7 @@ class PeerRuntime:
         self._update_view(sides)
         self._peer.on_view_change(self._view.gone, self._view.sides, self._view.number)
 
-    def _update_membership(self, note: Mapping[str, Any]) -> None:
+    def _update_membership(self, note: Entries) -> None:
         self._incarnations = {int(peer): int(incarnation) for peer, incarnation in note["incarnations"]}
         self._endpoint.learn(note["addresses"])
         self._view_number = int(note["view"])
@@ -389,7 +391,7 @@ _DEATHS = ""
 """The tag of messages with the dead incarnations; messages of policies have non-empty tags."""
 
 
-def _parse_sides(written: Any) -> tuple[frozenset[int], ...]:
+def _parse_sides(written: Any) -> Sides:
     return tuple(frozenset(side) for side in written)
 
 
@@ -399,7 +401,7 @@ def _local_origin(place: str, began: float, wall: float) -> float:
     Arguments:
         place: the driver's machine.
         began: when training began, by the driver's `time.monotonic`.
-        wall: the same by its `time.time`, for peers on other machines, whose clocks must be synchronized.
+        wall: the same by its `time.time`, for peers on other machines, whose clocks must be synchronised.
     """
     return began if place == machine() else time.monotonic() - (time.time() - wall)
 

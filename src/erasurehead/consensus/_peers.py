@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.documents import Entries, PlainData
 from erasurehead._internal.resumable import as_present, from_plain, to_plain
 from erasurehead.consensus._algorithms import Algorithm, Memory
 from erasurehead.consensus._contract import Message, Peer, Port
+from erasurehead.consensus._graphs import Sides
 from erasurehead.consensus._mixing import Mixing, mixed
 from erasurehead.consensus._rows import PeerRow
 from erasurehead.consensus._views import NetworkView
@@ -55,7 +57,7 @@ class LocalPeer(Peer):
     """A peer that computes a gradient, offers the resulting vector, and mixes when its policy says so.
 
     The peer of a policy of your own implements `offer`, `on_message` and `settle`, calls `finish` with the realised
-    links, and lists the attributes that are part of its state in `checkpointed`.
+    links, and lists the attributes that are part of its state in `checkpointed`. Its `setup` is made by the run.
     """
 
     checkpointed: tuple[str, ...] = ()
@@ -138,7 +140,7 @@ class LocalPeer(Peer):
         self.port.mixed(row)
         self.start()
 
-    def adopt_view(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int) -> tuple[int, ...]:
+    def adopt_view(self, gone: frozenset[int], sides: Sides, number: int) -> tuple[int, ...]:
         """Adopt a new view of the network.
 
         Arguments:
@@ -153,7 +155,7 @@ class LocalPeer(Peer):
         self.mixing = self.setup.mixing.on(self.view.graph, self.view.links)
         return tuple(peer for peer in before if peer not in self.neighbours)
 
-    def on_view_change(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int) -> None:
+    def on_view_change(self, gone: frozenset[int], sides: Sides, number: int) -> None:
         lost = self.adopt_view(gone, sides, number)
         if self.rejoining:
             for peer in lost:
@@ -177,7 +179,7 @@ class LocalPeer(Peer):
         """Stop waiting for a peer that is no longer a neighbour."""
         return
 
-    def on_rejoin(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int, port: Port) -> None:
+    def on_rejoin(self, gone: frozenset[int], sides: Sides, number: int, port: Port) -> None:
         self.port = port
         self.adopt_view(gone, sides, number)
         for name, value in vars(type(self)(self.setup)).items():  # the policy's state is reset
@@ -190,7 +192,7 @@ class LocalPeer(Peer):
         self._finish_rejoin()
 
     def handle_rejoin(self, sender: int, message: Message) -> bool:
-        """Handle a message of the rejoin protocol; return whether it was one.
+        """Handle a message of the rejoin protocol from its sender; return whether it was one.
 
         A peer that rejoins asks its neighbours for their models by `join`, which they answer by `model`.
         """
@@ -219,7 +221,7 @@ class LocalPeer(Peer):
 
     _COMMON = ("round", "steps", "attempts", "begun", "ready", "mean_seconds", "vector", "rejoining", "pending_models")
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> PlainData:
         view = self.view
         return {
             "attributes": {name: to_plain(getattr(self, name)) for name in (*self._COMMON, *self.checkpointed)},
@@ -227,7 +229,7 @@ class LocalPeer(Peer):
             "view": to_plain((view.gone, view.sides, view.number)),
         }
 
-    def restore(self, state: Mapping[str, Any], port: Port) -> None:
+    def restore(self, state: Entries, port: Port) -> None:
         self.port = port
         gone, sides, number = from_plain(state["view"])
         if number:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.storage.folders import Folder
-from erasurehead.consensus._graphs import Graph
+from erasurehead.consensus._graphs import Graph, Link
+from erasurehead.consensus._result import ConsensusRun
 from erasurehead.consensus._rows import MeanRow, PeerRow
-from erasurehead.reports import _canvas as canvas
+from erasurehead.reports import _canvas as canvas, _html as html
 from erasurehead.reports._canvas import FAINT, INK, Axes
+from erasurehead.reports._run_pages import summary_page
 
 LINKS, PROGRESS = "links", "consensus"
 """The names of the pictures, without suffixes."""
@@ -76,32 +78,52 @@ def draw_progress(
     with canvas.drawing():
         figure = canvas.new_figure(14.0, 4.6, title)
         loss, distance, step = figure.subplots(1, 3)
-        styles = [canvas.run_style(index + 1) for index in range(len(runs))]
-        panels = (
-            (loss, "Loss of the mean model", "objective, all training data", 0),
-            (distance, "Peers' distance from their mean", "root mean square distance", 1),
-        )
-        for axes, heading, name, first in panels:
-            for (policy, means), style in zip(runs.items(), styles, strict=True):
-                rows = means[first:]
-                values = [row.distance if first else row.objective for row in rows]
-                line = {"color": style.colour, "linestyle": style.line, "linewidth": 1.8, "label": policy}
-                axes.plot([row.time for row in rows], values, **line)
-                if any(value > 0.0 for value in values):  # else models always agree
-                    axes.set_yscale("log")
-                    canvas.plain_ticks(axes.yaxis)
-            axes.set_title(heading)
-            axes.set_ylabel(name)
-            axes.set_xlabel("seconds of the clock")
-            axes.grid(color=FAINT, linewidth=0.5)
+        _over_time(loss, runs, distance=False)
+        _over_time(distance, runs, distance=True)
         if len(runs) > 1:
             loss.legend(fontsize=9, title="Policy", alignment="left")
-        canvas.named_bars(
-            step, list(runs), [seconds[name] for name in runs], [line_style.colour for line_style in styles], "s"
-        )
+        colours = [canvas.run_style(index + 1).colour for index in range(len(runs))]
+        canvas.named_bars(step, list(runs), [seconds[name] for name in runs], colours, "s")
         step.set_title("Time of a step")
         step.set_xlabel("seconds of the clock")
         return canvas.save(figure, folder, PROGRESS, formats)
+
+
+def _over_time(axes: Axes, runs: Mapping[str, Sequence[MeanRow]], distance: bool) -> None:
+    """Draw the loss of the mean model over time, or how far the peers are from it."""
+    for index, (policy, means) in enumerate(runs.items()):
+        style, rows = canvas.run_style(index + 1), means[1:] if distance else means
+        values = [row.distance if distance else row.objective for row in rows]
+        line = {"color": style.colour, "linestyle": style.line, "linewidth": 1.8, "label": policy}
+        axes.plot([row.time for row in rows], values, **line)
+        if any(value > 0.0 for value in values):  # else models always agree
+            axes.set_yscale("log")
+            canvas.plain_ticks(axes.yaxis)
+    axes.set_title("Peers' distance from their mean" if distance else "Loss of the mean model")
+    axes.set_ylabel("root mean square distance" if distance else "objective, all training data")
+    axes.set_xlabel("seconds of the clock")
+    axes.grid(color=FAINT, linewidth=0.5)
+
+
+def plot_run(run: ConsensusRun, ax: Axes | None, kind: str) -> Axes:
+    """Draw a run without a coordinator: see `ConsensusRun.plot`."""
+    drawings: dict[str, Callable[[Axes], None]] = {
+        "progress": lambda axes: _over_time(axes, {run.policy: run.means}, distance=False),
+        "distance": lambda axes: _over_time(axes, {run.policy: run.means}, distance=True),
+    }
+    if run.rows:
+        drawings["graph"] = lambda axes: _graph(axes, run.graph, run.rows)
+        drawings["links"] = lambda axes: _links_over_time(axes, run.graph, run.rows)
+        drawings["timeline"] = lambda axes: _gantt(axes, run.graph, run.rows)
+    return canvas.plot(ax, kind, drawings)
+
+
+def run_page(run: ConsensusRun) -> str:
+    """Return a run without a coordinator as HTML."""
+    values = [run.means[place].objective for place in html.sampled(len(run.means))]
+    summary = {"status": run.status, "reason": run.stopped, **(run.summary() if values else {})}
+    drawing = html.curve(values, "objective of the mean model")
+    return summary_page(f"{run.policy} on {run.graph}", summary, below=drawing)
 
 
 def _positions(n_peers: int) -> Array:
@@ -109,7 +131,7 @@ def _positions(n_peers: int) -> Array:
     return np.column_stack([np.cos(angles), np.sin(angles)])
 
 
-def _link_usage(graph: Graph, rows: Sequence[PeerRow]) -> dict[tuple[int, int], float]:
+def _link_usage(graph: Graph, rows: Sequence[PeerRow]) -> dict[Link, float]:
     """Return for each link the fraction of the steps of its ends in which it was realised."""
     met = dict.fromkeys(graph.edges, 0)
     steps = np.zeros(graph.n_peers)

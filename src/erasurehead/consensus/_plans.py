@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal
 
@@ -23,7 +22,14 @@ from erasurehead.consensus._views import NetworkView
 from erasurehead.delays import Delays
 from erasurehead.delays._fixed import NoDelay
 from erasurehead.delays._text import as_delays
-from erasurehead.errors import InvalidArgument, check_count, invalid, real
+from erasurehead.errors import (
+    InvalidArgument,
+    check_count,
+    check_not_negative,
+    check_positive,
+    check_type,
+    invalid,
+)
 from erasurehead.optimizers import Schedule
 from erasurehead.optimizers._schedules import as_schedule
 from erasurehead.problems import Problem
@@ -88,11 +94,10 @@ class ConsensusTerms:
         for name, one, other in (("late", "carry", "preempt"), ("orphans", "out", "taken over")):
             if (value := getattr(self, name)) not in (one, other):
                 raise invalid(name, f"must be '{one}' or '{other}'", value)
-        if self.rows_every is not None and not (real(self.rows_every) > 0 and math.isfinite(self.rows_every)):
-            raise invalid("rows_every", "must be a positive number of seconds, or None", self.rows_every)
+        if self.rows_every is not None:
+            check_positive("rows_every", self.rows_every, "must be a positive number of seconds, or None")
         for name in ("seconds_per_step", "latency", "notice"):
-            if not (math.isfinite(real(value := getattr(self, name))) and value >= 0.0):
-                raise invalid(name, "must be a finite number of seconds of at least 0", value)
+            check_not_negative(name, getattr(self, name), "must be a finite number of seconds of at least 0")
         check_count("seed", self.seed, at_least=0)
         object.__setattr__(self, "faults", check_faults(self.faults, self.graph))
 
@@ -171,6 +176,9 @@ def plan(
     Raises:
         InvalidArgument: if an argument is invalid; the error names it.
     """
+    if unknown := terms.keys() - (known := [item.name for item in fields(ConsensusTerms)]):
+        name = min(unknown)
+        raise invalid(name, "must be a setting of peers", terms[name], f"there are {', '.join(known[2:])}")
     checked = ConsensusTerms(graph=_graph(graph, peers, problem), policy=policy, **terms)  # pyright: ignore[reportArgumentType]  # read
     n_peers = checked.graph.n_peers
     if isinstance(split, str | SampleSplit):
@@ -197,6 +205,7 @@ def _graph(graph: Graph | str, peers: int | None, problem: Problem) -> Graph:
         if peers is None:
             raise invalid("peers", "must be given if the graph is a text", peers)
         return parse_graph(graph, peers)
+    check_type("graph", graph, Graph, "must be a graph, or the text of one", "such as 'ring()', with peers=10")
     if peers is not None and peers != graph.n_peers:
         raise invalid("peers", f"must be {graph.n_peers}, as in the graph, or left out", peers)
     return graph

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
+from erasurehead._internal.documents import Entries
 from erasurehead._internal.storage.sealed import Unfit
 from erasurehead.consensus._plans import ConsensusPlan
 from erasurehead.consensus._result import ConsensusRun
@@ -26,6 +26,7 @@ class PeerRecorder(Recorder, ConsensusCallback):
 
     kinds = {PEERS: PeerRow, MEANS: MeanRow, VIEW_CHANGES: ViewChangeRow}  # noqa: RUF012  # typed in the base class
     _flushed_at = 0.0
+    _has_steps = False  # whatever became of their file since
 
     def _go_on(self, checkpoint: Checkpoint) -> None:
         clock = checkpoint.state["training"]["clock"]
@@ -34,7 +35,7 @@ class PeerRecorder(Recorder, ConsensusCallback):
 
     @property
     def has_steps(self) -> bool:
-        return len(self._rows[PEERS]) > 0
+        return self._has_steps or len(self._rows[PEERS]) > 0
 
     @property
     def can_be_resumed(self) -> bool:
@@ -47,6 +48,7 @@ class PeerRecorder(Recorder, ConsensusCallback):
         self._add(PEERS, row)
         if time.monotonic() - self._flushed_at > _FLUSH_INTERVAL:  # evaluations may be far apart
             self._flush()
+        self._has_steps = True
 
     def on_mean(self, row: MeanRow) -> None:
         self._add(MEANS, row)
@@ -66,7 +68,7 @@ class PeerCheckpointer(Checkpointer, ConsensusCallback):
     def on_begin(self, plan: ConsensusPlan, steps: int) -> None:
         self._begin(steps)
 
-    def on_state(self, step: int, state: Callable[[], Mapping[str, Any]]) -> None:
+    def on_state(self, step: int, state: Callable[[], Entries]) -> None:
         super().on_state(step, lambda: {"training": state()})
 
 
@@ -76,7 +78,7 @@ class PeerRecording(Recording, ConsensusCallback):
     recorders = PeerRecorder, PeerCheckpointer
 
     @property
-    def state(self) -> Mapping[str, Any] | None:
+    def state(self) -> Entries | None:
         """The state from which the run continues; None for a new one."""
         checkpoint = self._recorder.checkpoint
         return None if checkpoint is None else checkpoint.state["training"]
@@ -101,3 +103,4 @@ class PeerRecording(Recording, ConsensusCallback):
             self._rescue_model()
             self.cut_off(error)
         self._checkpointer.finish(bool(run.stopped))
+        self._end_trackers(run.status)

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.documents import PlainData
+from erasurehead._internal.shown import shown
 from erasurehead.consensus._graphs import Graph
 from erasurehead.consensus._joint_connectivity import JointConnectivity
 from erasurehead.consensus._rows import MeanRow, PeerRow, ViewChangeRow
@@ -60,7 +62,7 @@ class ConsensusRun:
     joint: JointConnectivity | None = None
     status: Status = "finished"
     stopped: str = ""
-    state: dict[str, Any] | None = None
+    state: PlainData | None = None
     shares: Shares = ()
     first_objective: float = math.nan
 
@@ -70,6 +72,23 @@ class ConsensusRun:
             f"{counted('peer', self.graph.n_peers)} in "
             f"{self.seconds:.4g} s)"
         )
+
+    def _repr_html_(self) -> str:
+        return shown("consensus._pictures", "run_page")(self)
+
+    def plot(self, ax: Any = None, kind: str = "progress") -> Any:
+        """Draw the run with matplotlib (the extra `report`), and return the axes.
+
+        Arguments:
+            ax: where to draw; by default in a new figure.
+            kind: `"progress"`, the objective of the mean model over time; `"distance"`, that of the peers from it; and
+                if rows were kept, `"graph"`, `"links"`, how often each was used, or `"timeline"`, what peers did.
+
+        Raises:
+            InvalidArgument: if there is no such picture, or `ax` is something else.
+            MissingExtra: if matplotlib is not installed.
+        """
+        return shown("consensus._pictures", "plot_run")(self, ax, kind)
 
     @property
     def x(self) -> Array:
@@ -128,7 +147,7 @@ class ConsensusRun:
             before = row
         return None
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> PlainData:
         """Return the figures of the whole run as plain data, as `summary.json` has them."""
         last = self.means[-1]
         return {

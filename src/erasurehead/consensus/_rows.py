@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+
+from erasurehead._internal.documents import PlainData
 
 
 class _Row:
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> PlainData:
         """Return the row as plain data, ready for JSON."""
         return vars(self)
 

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, final
+from collections.abc import Sequence
+from typing import final
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.documents import Entries, PlainData
 from erasurehead.consensus._joint_connectivity import JointConnectivity
 from erasurehead.consensus._plans import ConsensusPlan
 from erasurehead.consensus._result import ConsensusRun, distance_of
 from erasurehead.consensus._rows import MeanRow, PeerRow, ViewChangeRow
 from erasurehead.consensus._shares import SampleOwnership
+from erasurehead.consensus._tracked_peers import TrackedPeers, gone as gone_peers
 from erasurehead.consensus._training_options import TrainingOptions
 from erasurehead.consensus._views import NetworkView
 from erasurehead.errors import Diverged
+from erasurehead.trackers import Tracker
 from erasurehead.training import Notice
+from erasurehead.training._log_records import log_notice, logger_of
 
+_LOGGER = logger_of("consensus")
 _WARN_AFTER = 100
 """Steps per peer after which the user is warned that the union of the graphs is still not connected."""
 
@@ -43,11 +48,27 @@ class RunRecords:
         self.joint = JointConnectivity(plan.graph.n_peers)
         self.run = ConsensusRun(str(plan.policy), plan.graph, np.empty((0, 0)), [], joint=self.joint)
         self._warned = False
+        self._watchers = [TrackedPeers(one) if isinstance(one, Tracker) else one for one in options.callbacks]
 
     def begin(self) -> None:
         """Call `on_begin` of the callbacks."""
-        for callback in self.options.callbacks:
+        _LOGGER.info("%s peers on %s with %s begin", self.plan.graph.n_peers, self.plan.graph, self.plan.policy)
+        for callback in self._watchers:
             callback.on_begin(self.plan, self.options.steps)
+        self._ask()
+
+    def end(self) -> None:
+        """Call `on_done` of the callbacks."""
+        _LOGGER.info("%s", self.run.status)
+        for callback in self._watchers:
+            callback.on_done(self.run.status)
+        self._ask()
+
+    def _ask(self) -> None:
+        """Pass on what callbacks have noticed of themselves."""
+        for callback in self._watchers:
+            for notice in callback.own_notices():
+                self.notice(notice)
 
     def step(self, row: PeerRow) -> None:
         """Record a step of a peer. Must be called in the order in which the steps ended."""
@@ -55,7 +76,7 @@ class RunRecords:
             self.joint.add(row.peer, row.links, row.end)
         if self.options.records:
             self.run.rows.append(row)
-        for callback in self.options.callbacks:
+        for callback in self._watchers:
             callback.on_step(row)
 
     def evaluate(self, models: Array, steps: int, time: float) -> MeanRow:
@@ -79,8 +100,10 @@ class RunRecords:
         if math.isnan(self.run.first_objective):
             self.run.first_objective = objective
         self.run.means.append(row)
-        for callback in self.options.callbacks:
+        _LOGGER.debug("step %.4g: objective %.6g", row.step, objective, extra={"step": row.step, "row": vars(row)})
+        for callback in self._watchers:
             callback.on_mean(row)
+        self._ask()
         if not self._warned and self.joint.open_steps > _WARN_AFTER:
             self._warned = True
             text = (
@@ -92,7 +115,8 @@ class RunRecords:
 
     def notice(self, notice: Notice) -> None:
         """Pass a notice to the callbacks."""
-        for callback in self.options.callbacks:
+        log_notice(_LOGGER, notice)
+        for callback in self._watchers:
             callback.on_notice(notice)
 
     def view_change(
@@ -126,15 +150,16 @@ class RunRecords:
             list(noticed),
         )
         self.run.view_changes.append(row)
-        for callback in self.options.callbacks:
+        log_notice(_LOGGER, gone_peers(row))
+        for callback in self._watchers:
             callback.on_view_change(row)
         return moved
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> PlainData:
         """Return everything that `restore` needs, as plain data."""
         return {**self.ownership.state(), "joint": self.joint.state(), "first_objective": self.run.first_objective}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Entries) -> None:
         """Continue from what `state` returned."""
         self.ownership.restore(state)
         self.joint.restore(state["joint"])

@@ -9,10 +9,11 @@ from typing import Any, Literal, TypeAlias, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.documents import Entries, PlainData
 from erasurehead._internal.rng import scrambled, stream
 from erasurehead._internal.text_parser import read_or_keep
 from erasurehead.consensus._graphs import Graph
-from erasurehead.errors import DataError, InvalidArgument, check_count, counted, invalid, listed, real
+from erasurehead.errors import DataError, InvalidArgument, check_count, check_positive, counted, invalid, listed
 from erasurehead.problems import Problem
 from erasurehead.problems._sampled import Sampled
 
@@ -36,8 +37,8 @@ class SampleSplit:
 
     def __post_init__(self) -> None:
         check_count("seed", self.seed, at_least=0)
-        if self.alpha is not None and not (real(self.alpha) > 0.0 and np.isfinite(self.alpha)):
-            raise invalid("alpha", "must be a positive finite number", self.alpha)
+        if self.alpha is not None:
+            check_positive("alpha", self.alpha, "must be a positive finite number")
 
     def shares(self, problem: Problem, n_peers: int) -> Shares:
         """Return the samples of each peer.
@@ -336,10 +337,10 @@ class SampleOwnership:
                     reached.append(other)
         return sorted(successors)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> PlainData:
         """Return everything that `restore` needs, as plain data."""
         return {"orphaned": sorted(self.gone), "shares": [] if self.shares is self._initial else list(self.shares)}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Entries) -> None:
         """Continue from what `state` returned; the shares follow from who is gone."""
         self.update(peers_in(state["orphaned"], self._graph.n_peers))

@@ -10,6 +10,8 @@ from functools import cached_property
 from statistics import median
 from typing import final
 
+from erasurehead.consensus._graphs import Link
+
 _EQUAL_WITHIN = 2.0
 """Speeds within this factor count as equal, so that noise does not change the tree."""
 
@@ -28,7 +30,7 @@ class Tree:
     parents: Mapping[int, int]
 
     @cached_property
-    def links(self) -> frozenset[tuple[int, int]]:
+    def links(self) -> frozenset[Link]:
         """The links of the tree, the smaller number first."""
         return frozenset((min(pair), max(pair)) for pair in self.parents.items())
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, final
 
@@ -12,11 +11,12 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]  # ships none
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.documents import Entries, PlainData
 from erasurehead._internal.resumable import to_plain
 from erasurehead._internal.state_json import encode
 from erasurehead._internal.storage.sealed import Unfit
 from erasurehead.consensus._engine_run import EngineRun
-from erasurehead.consensus._graphs import Graph
+from erasurehead.consensus._graphs import Graph, Sides
 from erasurehead.consensus._plans import ConsensusPlan, plan
 from erasurehead.consensus._policies import Policy
 from erasurehead.consensus._result import ConsensusRun
@@ -27,7 +27,7 @@ from erasurehead.consensus._training_options import TrainingOptions
 from erasurehead.consensus._views import NetworkView
 from erasurehead.consensus._virtual import VirtualClock
 from erasurehead.engines import Engine
-from erasurehead.errors import invalid
+from erasurehead.errors import check_choice
 from erasurehead.optimizers import Schedule
 from erasurehead.problems import Problem
 
@@ -103,9 +103,8 @@ def run_plan(plan: ConsensusPlan, options: TrainingOptions, engine: Engine | str
 def _engine(name: str) -> Engine:
     from erasurehead import engines
 
-    if name not in ENGINES:
-        hint = "a message between actors of Ray is a call, at more than twenty times the cost between processes"
-        raise invalid("engine", f"must be one of {', '.join(ENGINES)}", name, hint if name == "ray" else "")
+    hint = "a message between actors of Ray is a call, at more than twenty times the cost between processes"
+    check_choice("engine", name, ENGINES, hint if name == "ray" else "")
     if name == "mpi":
         return engines.MPIEngine()
     return engines.ProcessEngine(fewer="use fewer peers")
@@ -155,6 +154,7 @@ class _VirtualRun:
         run.shares = records.ownership.shares
         if options.keep_state:
             run.state = self._state()
+        records.end()
         return run
 
     def _tell_state(self) -> None:
@@ -171,17 +171,17 @@ class _VirtualRun:
         models = np.array([self.clock.peers[peer].model for peer in self._present()])
         return self.records.evaluate(models, self.clock.total, self.clock.time)
 
-    def _on_view_change(self, time: float, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> None:
+    def _on_view_change(self, time: float, gone: frozenset[int], sides: Sides) -> None:
         new = gone - self.records.ownership.gone
         around = NetworkView(self.plan.graph, gone - new, sides).neighbours
         noticed = [(other, peer, time) for peer in sorted(new) for other in around[peer] if other not in gone]
         if self.records.view_change(time, gone, sides, noticed):
             self.gradients.assign(self.records.ownership.shares)
 
-    def _state(self) -> dict[str, Any]:
+    def _state(self) -> PlainData:
         return {"clock": self.clock.state(), "evaluations": self.evaluations, **self.records.state()}
 
-    def _restore(self, state: Mapping[str, Any]) -> None:
+    def _restore(self, state: Entries) -> None:
         self.clock.restore(state["clock"])
         self.evaluations = int(state["evaluations"])
         if self.evaluations < 0:  # it would go on for ever
@@ -196,7 +196,7 @@ class _VirtualRun:
             raise Unfit("parts of it are of another kind, or contradict each other")
 
 
-def _comparable(state: Mapping[str, Any]) -> Any:
+def _comparable(state: Entries) -> Any:
     """Return a state as plain data that are equal where states are, whether or not they have been saved."""
 
     def digest(array: Any) -> int:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
+from erasurehead._internal.documents import Entries
 from erasurehead.consensus._plans import ConsensusPlan
 from erasurehead.consensus._rows import MeanRow, PeerRow, ViewChangeRow
-from erasurehead.errors import check_count, invalid, real
+from erasurehead.errors import check_count, check_positive, invalid, real
+from erasurehead.trackers import Tracker
 from erasurehead.training import Callback
+from erasurehead.training._callbacks import check_callbacks
 
 
 class ConsensusCallback(Callback):
     """Hooks that are called during a run without a coordinator; all are empty by default.
 
-    Of those of runs with a coordinator, `on_notice` is called here, too; and on the virtual clock `on_state`, after
-    each evaluation, with the number of steps per peer so far, and a state as `train(resume=...)` takes it.
+    Of those of runs with a coordinator, `on_notice` and `own_notices` are called here, too; and on the virtual clock
+    `on_state`, after each evaluation, with the number of steps per peer so far, and a state as `train(resume=...)`
+    takes it.
     """
 
     def on_begin(self, plan: ConsensusPlan, steps: int) -> None:
@@ -37,6 +41,9 @@ class ConsensusCallback(Callback):
     def on_view_change(self, row: ViewChangeRow) -> None:
         """Called when peers have left or rejoined, or a network partition has begun or healed."""
 
+    def on_done(self, status: str) -> None:
+        """Called when training is over, with how it ended: see `ConsensusRun`."""
+
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -50,7 +57,7 @@ class TrainingOptions:
         records: whether to keep a row for each step of each peer.
         until: seconds of the clock after which the run ends; None for no limit.
         target: the run ends when the objective of the mean model is at most this; None for no target.
-        callbacks: called during the run.
+        callbacks: called during the run; trackers may be among them.
         resume: the state of an earlier run with the same arguments, which continues bit for bit; virtual clock only.
         keep_state: whether the result has the final state of the run; virtual clock only.
         stop: called after each evaluation of the mean model, and with real peers several times a second; if it returns
@@ -63,15 +70,15 @@ class TrainingOptions:
     records: bool = True
     until: float | None = None
     target: float | None = None
-    callbacks: Sequence[ConsensusCallback] = ()
-    resume: Mapping[str, Any] | None = None
+    callbacks: Sequence[ConsensusCallback | Tracker] = ()
+    resume: Entries | None = None
     keep_state: bool = False
     stop: Callable[[], str] = lambda: ""
 
     def __post_init__(self) -> None:
         check_count("steps", self.steps)
-        if not (math.isfinite(real(self.evaluate_every)) and self.evaluate_every > 0):
-            raise invalid("evaluate_every", "must be a positive number of steps", self.evaluate_every)
+        check_callbacks(self.callbacks)
+        check_positive("evaluate_every", self.evaluate_every, "must be a positive number of steps")
         if self.until is not None and not real(self.until) > 0:
             raise invalid("until", "must be a positive number of seconds, or None", self.until)
 

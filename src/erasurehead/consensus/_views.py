@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import final
 
-from erasurehead.consensus._graphs import Graph, components, neighbours_by
+from erasurehead.consensus._graphs import Graph, Link, Sides, components, neighbours_by
 from erasurehead.consensus._injected_faults import partitioned
 
 
@@ -30,7 +30,7 @@ class NetworkView:
 
     graph: Graph
     gone: frozenset[int] = frozenset()
-    sides: tuple[frozenset[int], ...] = ()
+    sides: Sides = ()
     number: int = 0
 
     @cached_property
@@ -39,7 +39,7 @@ class NetworkView:
         return tuple(peer for peer in range(self.graph.n_peers) if peer not in self.gone)
 
     @cached_property
-    def added_links(self) -> tuple[tuple[int, int], ...]:
+    def added_links(self) -> tuple[Link, ...]:
         """Links that were added to reconnect the graph after peers have left, one fewer than there are components.
 
         They join successive components, each by its smallest peer that is a neighbour of one that is gone.
@@ -54,7 +54,7 @@ class NetworkView:
         return tuple((min(pair), max(pair)) for pair in pairwise(ends))
 
     @cached_property
-    def links(self) -> tuple[tuple[int, int], ...]:
+    def links(self) -> tuple[Link, ...]:
         """All links over which messages get through, the smaller number first."""
         if not self.gone and not self.sides:
             return self.graph.edges
@@ -76,7 +76,7 @@ class NetworkView:
         """Return the component of a peer: all peers that it can reach, including itself."""
         return next(peers for peers in self.components if peer in peers)
 
-    def changed(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int) -> NetworkView:
+    def changed(self, gone: frozenset[int], sides: Sides, number: int) -> NetworkView:
         """Return another view of the same graph; equal views of a run are one object.
 
         Arguments:
@@ -90,5 +90,5 @@ class NetworkView:
         return cache[key]
 
     @cached_property
-    def _cache(self) -> dict[tuple[frozenset[int], tuple[frozenset[int], ...], int], NetworkView]:
+    def _cache(self) -> dict[tuple[frozenset[int], Sides, int], NetworkView]:
         return {(self.gone, self.sides, self.number): self}

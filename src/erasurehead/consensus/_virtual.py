@@ -6,16 +6,18 @@ import heapq
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, final
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.documents import Entries, PlainData
 from erasurehead._internal.resumable import Resumable
 from erasurehead._internal.storage.sealed import Unfit
 from erasurehead.consensus._contract import Message, Peer, Port
 from erasurehead.consensus._drawn_delays import DrawnDelays
+from erasurehead.consensus._graphs import Sides
 from erasurehead.consensus._injected_faults import changes_by, partitioned
 from erasurehead.consensus._plans import ConsensusPlan
 from erasurehead.consensus._rows import PeerRow
@@ -116,7 +118,7 @@ class VirtualClock(Resumable):
         plan: ConsensusPlan,
         gradients: LocalGradients,
         on_step: Callable[[PeerRow], None],
-        on_view_change: Callable[[float, frozenset[int], tuple[frozenset[int], ...]], None],
+        on_view_change: Callable[[float, frozenset[int], Sides], None],
     ) -> None:
         self.plan, self.gradients = plan, gradients
         self.on_step, self.on_view_change = on_step, on_view_change
@@ -126,7 +128,7 @@ class VirtualClock(Resumable):
         self.gradient_seconds = 0.0
         self.immediate: deque[tuple[int, int, Message]] = deque()
         self.gone: set[int] = set()
-        self.sides: tuple[frozenset[int], ...] = ()
+        self.sides: Sides = ()
         self.expect_messages()
         n_peers = len(self.peers)
         self._ports = [VirtualPort(self, peer) for peer in range(n_peers)]
@@ -142,9 +144,9 @@ class VirtualClock(Resumable):
         self._pending: list[int] = []
         self._delays = DrawnDelays(plan.delays, n_peers, plan.rows_every)
         self._known_gone: frozenset[int] = frozenset()  # what peers know of `gone` and `sides`
-        self._known_sides: tuple[frozenset[int], ...] = ()
+        self._known_sides: Sides = ()
         # All views but the first: number of events at that time, peers that are gone, sides of a partition.
-        self._views: list[tuple[int, frozenset[int], tuple[frozenset[int], ...]]] = []
+        self._views: list[tuple[int, frozenset[int], Sides]] = []
         for when, peer, what, sides in changes_by(plan.faults, n_peers):
             self.push(when, _FAULT, peer, (what, *sides))
 
@@ -322,11 +324,11 @@ class VirtualClock(Resumable):
 
     # Checkpoints
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> PlainData:
         """Return everything that `restore` needs, as plain data; must be called between two events."""
         return {**super().state(), "peers": [peer.state() for peer in self.peers]}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Entries) -> None:
         """Continue from what `state` returned, instead of beginning."""
         super().restore(state)
         n_peers, shape = len(self.peers), (self.gradients.problem.n_parameters,)

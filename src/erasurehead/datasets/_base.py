@@ -130,17 +130,18 @@ class RowSplit:
         if self.test_fraction and not 0 < real(self.test_fraction) < 1:
             raise invalid("test_fraction", "must lie in [0, 1)", self.test_fraction)
 
-    def rows(self, n_rows: int, classes: AnyArray | None) -> tuple[IntArray, IntArray, IntArray]:
+    def rows(self, n_rows: int, classes: AnyArray | None, source: str) -> tuple[IntArray, IntArray, IntArray]:
         """Return the training rows, with all classes; the test rows; and the rows that were moved for that.
 
         Arguments:
             n_rows: number of rows.
             classes: the class of each row, shape (n_rows,); None if labels are no classes.
+            source: where they are from, for messages.
         """
-        return with_every_class(*split_rows(n_rows, self.test_fraction, self.seed), classes)
+        return with_every_class(*split_rows(n_rows, self.test_fraction, self.seed, source), classes)
 
 
-def split_rows(n_rows: int, test_fraction: float | None, seed: int = 0) -> tuple[IntArray, IntArray]:
+def split_rows(n_rows: int, test_fraction: float | None, seed: int = 0, source: str = "") -> tuple[IntArray, IntArray]:
     """Return the training rows and the test rows, as scikit-learn's `train_test_split(random_state=seed)` chooses them.
 
     Arguments:
@@ -148,6 +149,7 @@ def split_rows(n_rows: int, test_fraction: float | None, seed: int = 0) -> tuple
         test_fraction: fraction of the rows set aside for testing, in (0, 1); None or 0 for none: then all rows are
             for training, in their order.
         seed: seed of the split, at least 0.
+        source: where the rows are from, for messages.
 
     Raises:
         InvalidArgument: if the fraction is not in [0, 1).
@@ -158,8 +160,8 @@ def split_rows(n_rows: int, test_fraction: float | None, seed: int = 0) -> tuple
         return np.arange(n_rows), np.arange(0)
     if n_rows - np.ceil(test_fraction * n_rows) < 1:
         raise DataError(
-            f"{counted('row', n_rows)} {'is' if n_rows == 1 else 'are'} too few to set {test_fraction:g} of "
-            "them aside for testing."
+            f"{source and f'{source}: '}{counted('row', n_rows)} {'is' if n_rows == 1 else 'are'} too few to set "
+            f"{test_fraction:g} of them aside for testing."
         )
     # Drawn here, as importing scikit-learn takes longer than many a short run; tests compare the two.
     n_test = int(np.ceil(test_fraction * n_rows))

@@ -18,6 +18,9 @@ Matrix: TypeAlias = "SparseMatrix | Array"
 MAX_INDEX = 2**31 - 1
 """The indices of a CSR matrix are int32."""
 
+LARGEST = 1e150
+"""The largest number whose squares can be added up over all rows."""
+
 
 def csr(data: Array, indices: ShortIntArray, ends: ShortIntArray, shape: tuple[int, int]) -> SparseMatrix:
     """Return a CSR matrix of the given arrays, which are not copied."""
@@ -113,6 +116,11 @@ def floats(values: Any, name: str) -> Array:
 def not_finite(name: str, row: int, column: int, value: float) -> DataError:
     """Return the error for an entry that is NaN or infinite."""
     return DataError(f"{name}, row {row}, column {column}: {value} is not a finite number.")
+
+
+def too_large(place: str, column: str, value: float) -> DataError:
+    """Return the error for a number beyond `LARGEST`."""
+    return DataError(f"{place}, column {column!r}: {value:g} is too large to square; correct it, or its unit.")
 
 
 def split_last_column(matrix: Matrix) -> tuple[Matrix, Array]:

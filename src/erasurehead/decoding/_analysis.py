@@ -6,12 +6,14 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, BoolArray, IntArray
+from erasurehead._internal.arrays import Array, BoolArray, IntArray, whole_numbers
 from erasurehead._internal.resources import check_seconds
 from erasurehead._internal.rng import stream
+from erasurehead._internal.shown import shown
 from erasurehead.codes import GradientCode
 from erasurehead.decoding._adversary import worst_case
 from erasurehead.decoding._averages import mean_residual
@@ -94,6 +96,23 @@ class Analysis:
     conditioning: Conditioning
     samples: int
 
+    def __repr__(self) -> str:
+        return f"Analysis({self.code!r}, up to {counted('straggler', int(self.curves.stragglers.max()))})"
+
+    def plot(self, ax: Any = None, kind: str = "adversary") -> Any:
+        """Draw what is lost to stragglers with matplotlib (the extra `report`), and return the axes.
+
+        Arguments:
+            ax: where to draw; by default in a new figure.
+            kind: `"adversary"`, random against the worst stragglers; or `"one_step"`, one weight for all messages
+                against the best weights.
+
+        Raises:
+            InvalidArgument: if there is no such picture, or `ax` is something else.
+            MissingExtra: if matplotlib is not installed.
+        """
+        return shown("reports._code_curves", "plot_analysis")(self, ax, kind)
+
     def bytes_per_message(self, dimension: int, dtype: str = "float64") -> int:
         """Return the bytes of one dense message for gradients of `dimension` numbers."""
         return -(-check_count("dimension", dimension) // self.code.n_pieces) * np.dtype(dtype).itemsize
@@ -154,7 +173,8 @@ def analyse(
         check_count("samples", samples)
     if stragglers is None:
         stragglers = np.arange(n + 1) if n <= _FULL else np.unique(np.linspace(0, n, 21).astype(np.int64))
-    counts = np.unique([check_count("stragglers", int(s), at_least=0, at_most=n) for s in stragglers])
+    given = whole_numbers("stragglers", stragglers).tolist()
+    counts = np.unique([check_count("stragglers", s, at_least=0, at_most=n) for s in given])
     if not len(counts):
         raise invalid("stragglers", "must name at least one number", list(stragglers))
     if samples is None:

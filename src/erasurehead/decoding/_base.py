@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from operator import index
+from typing import Any
 
 import numpy as np
 
@@ -57,7 +59,7 @@ class Decoding:
 
 
 class Session(ABC):
-    """The decoding of one round, which is given messages one by one."""
+    """The decoding of one round with a `code`, which is given messages one by one."""
 
     code: GradientCode
 
@@ -87,7 +89,7 @@ class Session(ABC):
 
 
 class Decoder(ABC):
-    """Decodes one code. It holds whatever can be prepared in advance; each round begins a `Session`."""
+    """Decodes one code, its `code`. It holds whatever can be prepared in advance; each round begins a `Session`."""
 
     code: GradientCode
 
@@ -152,10 +154,19 @@ def residual_of(code: GradientCode, messages: IntArray, weights: Array) -> float
 
 
 def as_messages(messages: Iterable[int]) -> IntArray:
-    """Return message indices as an array."""
-    if isinstance(messages, np.ndarray):
-        return np.asarray(messages, dtype=np.int64)
-    return np.fromiter(messages, dtype=np.int64)
+    """Return message indices as an array.
+
+    Raises:
+        InvalidArgument: if they are something else, such as a mask.
+    """
+    given: Any = messages
+    if isinstance(messages, np.ndarray) and given.dtype.kind in "iu":
+        return np.asarray(given, dtype=np.int64)
+    try:
+        return np.fromiter(map(index, given), dtype=np.int64)
+    except TypeError:
+        hint = "numpy.flatnonzero makes them of a mask"
+        raise invalid("messages", "must be the numbers of messages", given, hint) from None
 
 
 def first_times(labels: IntArray, n_labels: int) -> BoolArray:

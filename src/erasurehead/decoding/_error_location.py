@@ -22,6 +22,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead.decoding._fourier_location import locate_by_powers
 from erasurehead.decoding._parity_checks import HUGE, Checks, noise
+from erasurehead.errors import counted
 
 BEARABLE: Mapping[int, float] = {8: 1e-6, 4: 1e-3, 2: 1e-1}
 """Tolerated effect of undetected lies, relative to a sum of independent partial gradients, by bytes per number."""
@@ -122,7 +123,7 @@ def _weighed(checks: Checks, received: Array, corrupted: int, bytes_a_number: in
     what = f"lies within the rounding of the messages could turn the gradient by {error:.1e} (at most {bearable:g})"
     if unseen:
         what = "nothing that has arrived checks some of the messages"
-    many = f"{corrupted} liar{'s' * (corrupted > 1)} cannot be located"
+    many = f"{counted('liar', corrupted)} cannot be located"
     why = f"{what}: {many}" + ("" if unseen and strict else " at this precision")
     return Located(suspected=tuple(checks.workers.tolist()), settled=False, error=math.inf, why=why)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead._internal.factors import least_squares, svd
-from erasurehead.codes._locating import distance
+from erasurehead.codes._smallest_lie import distance
 from erasurehead.decoding._parity_checks import UNSEEN, Checks, FourierChecks
 
 

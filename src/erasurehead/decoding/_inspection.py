@@ -11,7 +11,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead._internal.rng import stream
 from erasurehead.codes import GradientCode
-from erasurehead.codes._locating import NUMBERS as NUMBERS
+from erasurehead.codes._smallest_lie import NUMBERS as NUMBERS
 from erasurehead.decoding._subcodes import components, members
 from erasurehead.errors import check_count, invalid
 

@@ -15,7 +15,7 @@ from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead._internal.factors import pseudo_inverse, svd
 from erasurehead._internal.rng import stream
 from erasurehead.codes import GradientCode
-from erasurehead.codes._locating import circle
+from erasurehead.codes._smallest_lie import circle
 
 ComplexArray = NDArray[np.complex128]
 

@@ -19,13 +19,15 @@ def components(code: GradientCode) -> IntArray:
 
     A message without tasks counts towards the first component; if none has any, all are one component.
     """
-    from scipy.sparse.csgraph import connected_components
-
     rows = np.repeat(np.arange(code.n_messages), np.diff(code.encoding.indptr))
-    tasks = code.n_messages + code.encoding.indices // code.n_pieces
-    size = code.n_messages + code.n_tasks
-    links = sparse.csr_array((np.ones(len(rows), dtype=np.int8), (rows, tasks)), shape=(size, size))
-    labels = np.asarray(connected_components(links, directed=False)[1])[: code.n_messages]
+    tasks, labels, before = code.encoding.indices // code.n_pieces, np.arange(code.n_messages), None
+    while before is None or not np.array_equal(labels, before):  # importing csgraph takes longer than all else here
+        before, least = labels, np.full(code.n_tasks, code.n_messages)
+        np.minimum.at(least, tasks, before[rows])  # the least label of a message of each task,
+        labels = before.copy()
+        np.minimum.at(labels, before[rows], least[tasks])  # is that of all whose label is shared by one of these
+        while not np.array_equal(labels, labels[labels]):
+            labels = labels[labels]
     some = np.diff(code.encoding.indptr) > 0
     labels[~some] = labels[some][0] if some.any() else 0  # a message without tasks is not a block: it may go with any
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)

@@ -1,4 +1,4 @@
-"""The decompiler: turns a JAX function back into Python that a person can read, edit and run without JAX.
+"""The decompiler turns a JAX function back into Python that a person can read, edit and run without JAX.
 
 The room serves anybody who writes JAX, and knows nothing of the rest of the library. It offers one function, and the
 source that it returns, which can be checked again once it was edited.

@@ -16,7 +16,8 @@ from erasurehead.decompile._numbers import float_text, jax_dtype, ordinary
 from erasurehead.decompile._program import Statement, TracedFunction, Variable
 from erasurehead.decompile._rules import BACKENDS
 from erasurehead.decompile._texts import Names, wrapped
-from erasurehead.decompile._writer import Backend, Module, Scope, uses_of
+from erasurehead.decompile._uses import uses_of
+from erasurehead.decompile._writer import Backend, Module, Scope
 
 MOST_WRITTEN = 16
 """Most elements of a constant that is written as a literal; larger ones are stored beside the source."""

@@ -193,7 +193,6 @@ class TracedFunction:
         block: the body of the function.
         tuples: the classes of named tuples in the result that are not among the arguments.
         result: returns the source of the result, given the texts of its leaves, and names of these classes.
-        trees: the pytree structures of the arguments and of the result.
         x64: whether it was traced with `jax_enable_x64`.
         weak: whether each result is weakly typed.
         casts: for results whose weak type the source must set: number of the result -> whether it is weak.
@@ -205,7 +204,6 @@ class TracedFunction:
     block: Body
     tuples: list[type]
     result: Callable[[list[str], Mapping[type, str]], str]
-    trees: tuple[Any, Any]
     x64: bool
     weak: list[bool]
     casts: dict[int, bool] = field(default_factory=dict[int, bool])

@@ -7,15 +7,13 @@ import importlib
 import importlib.util
 import inspect
 import sys
-import zipfile
-import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from erasurehead._internal.user_files import printable, readable
+from erasurehead._internal.user_files import readable
 from erasurehead.decompile._installed import jax_module
 from erasurehead.errors import DataError, InvalidArgument, invalid
 
@@ -81,22 +79,19 @@ def _module(source: str) -> Any:
         sys.path.pop(0)
 
 
-def read_examples(function: Callable[..., Any], texts: Sequence[str], seed: int = 0) -> list[Any]:
+def read_examples(function: Callable[..., Any], texts: Sequence[str]) -> list[Any]:
     """Return example arguments for a function.
 
     Arguments:
         function: the user's function.
-        texts: one per argument: a type such as `float32[100,5]`, `key` for a random key, a number, dicts, lists and
-            tuples of these, an `.npy` file, or an `.npz` file, whose arrays become the arguments of their names (and
-            those named `arr_0`, `arr_1`, ... the next ones). If there are none, annotations of the function that are
-            such texts, and its defaults, are used.
-        seed: seed of the random numbers in arrays that are given by type.
+        texts: one per argument: a type such as `float32[100,5]`, `key` for a random key, a number, or dicts, lists and
+            tuples of these. If there are none, annotations of the function that are such texts, and its defaults, are
+            used.
 
     Raises:
-        InvalidArgument: if a text is none of these, or there are too many or too few arguments.
-        DataError: if a file cannot be read.
+        InvalidArgument: if a text is none of these, or an argument has none.
     """
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     parameters = [
         p
         for p in inspect.signature(function).parameters.values()
@@ -104,39 +99,7 @@ def read_examples(function: Callable[..., Any], texts: Sequence[str], seed: int 
     ]
     if not texts:
         return [_of_parameter(p, random) for p in parameters]
-    values: list[Any] = []
-    named: dict[str, Any] = {}
-    names = {p.name for p in parameters}
-    for text in texts:
-        if text.endswith((".npz", ".npy")):
-            for key, array in _arrays(text).items():
-                if key in names:
-                    named[key] = array
-                elif key.startswith("arr_") or not key:
-                    values.append(array)
-                else:
-                    sentence = f"which is not an argument of the function; it has {', '.join(sorted(names))}"
-                    raise InvalidArgument(
-                        "--example",
-                        "must hold arguments of the function",
-                        text,
-                        sentence=f"{text} holds {key}, {sentence}.",
-                    )
-        else:
-            values.append(_value(_parsed(text), text, random))
-    if not named:
-        return values
-    rest = iter(values)
-    examples: list[Any] = []
-    for parameter in parameters:
-        if parameter.name in named:
-            examples.append(named.pop(parameter.name))
-        else:
-            value = next(rest, None)
-            if value is None and parameter.default is parameter.empty:
-                raise _no_example(parameter.name, "for it")
-            examples.append(parameter.default if value is None else value)
-    return examples
+    return [_value(_parsed(text), text, random) for text in texts]
 
 
 def _of_parameter(parameter: inspect.Parameter, random: np.random.Generator) -> Any:
@@ -148,35 +111,9 @@ def _of_parameter(parameter: inspect.Parameter, random: np.random.Generator) -> 
             pass
     if parameter.default is not parameter.empty:
         return parameter.default
-    raise _no_example(parameter.name, "for each argument, as in --example 'float32[100,5]'")
-
-
-_UNREADABLE = (
-    OSError,
-    ValueError,
-    EOFError,
-    TypeError,
-    SyntaxError,
-    OverflowError,
-    RecursionError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-"""What NumPy raises for files that are damaged, or not its own."""
-
-
-def _arrays(source: str) -> dict[str, Any]:
-    path = readable(source)
-    try:
-        loaded: Any = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return {"": loaded}
-        with loaded:
-            return {key: loaded[key] for key in loaded.files}
-    except _UNREADABLE:
-        raise DataError(
-            f"{printable(source)} is not a file of numpy.save or numpy.savez without Python objects."
-        ) from None
+    name, where = parameter.name, "for each argument, as in --example 'float32[100,5]'"
+    sentence = f"No example is given for {name}; add --example {where}."
+    raise InvalidArgument("--example", f"must be given for {name}", sentence=sentence)
 
 
 def _parsed(text: str) -> ast.expr:
@@ -189,9 +126,9 @@ def _parsed(text: str) -> ast.expr:
 def _unreadable(text: str) -> InvalidArgument:
     return invalid(
         "--example",
-        "must be a type, a number, a dict, list or tuple of these, or an .npy or .npz file",
+        "must be a type, a number, or a dict, list or tuple of these",
         text,
-        "write types as 'float32[100,5]'",
+        "write types as 'float32[100,5]'; in Python, arrays of your own are examples, too",
     )
 
 
@@ -249,8 +186,3 @@ def _array(name: str, shape: tuple[int, ...], text: str, random: np.random.Gener
     if dtype.kind in "OSUM" or dtype.kind == "m":
         raise _unreadable(text)
     return np.asarray(values).astype(dtype)
-
-
-def _no_example(name: str, where: str) -> InvalidArgument:
-    sentence = f"No example is given for {name}; add --example {where}."
-    return InvalidArgument("--example", f"must be given for {name}", sentence=sentence)

@@ -21,7 +21,7 @@ from erasurehead.decompile._program import Body, Leaf, Statement, TracedFunction
 from erasurehead.decompile._simplify import without_dead_code
 from erasurehead.decompile._texts import tuple_text
 from erasurehead.decompile._user_names import plain_name
-from erasurehead.errors import InvalidArgument, MissingExtra, invalid
+from erasurehead.errors import InvalidArgument, MissingExtra, first_line, invalid
 
 LARGEST_CONSTANTS = 256 * 2**20
 """Largest total size in bytes of the constants that are stored with a source."""
@@ -236,7 +236,6 @@ def trace(
         block,
         tuples,
         lambda texts, names: result_text(shape, list(texts), {**classes, **names}, backend),
-        (jax.tree.structure(tuple(arguments)), jax.tree.structure(shape)),
         bool(jax.config.jax_enable_x64),
         [bool(getattr(aval, "weak_type", False)) for aval in closed.out_avals],
     )
@@ -256,18 +255,15 @@ def _traced(function: Callable[..., Any], arguments: Sequence[Any], backend: str
     try:
         return jax.make_jaxpr(wraps(function)(uncached), return_shape=True)(*arguments)
     except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
-        first_line = str(error).split("\n", 1)[0].rstrip(".")
         raise Unsupported(
             title,
             backend,
-            f"JAX cannot trace it ({type(error).__name__}: {first_line}), because its shapes or its control flow "
-            "depend on the data",
+            f"JAX cannot trace it ({first_line(error)}), because its shapes or its control flow depend on the data",
         ) from error
     except (InvalidArgument, MissingExtra):
         raise
     except Exception as error:
-        first_line = str(error).split("\n", 1)[0].rstrip(".")
-        sentence = f"JAX cannot trace {title} with these examples: {type(error).__name__}: {first_line}."
+        sentence = f"JAX cannot trace {title} with these examples: {first_line(error)}."
         raise InvalidArgument("examples", "must be such that JAX can trace the function", sentence=sentence) from error
 
 

@@ -12,6 +12,7 @@ from erasurehead.decompile._numbers import bare_text
 from erasurehead.decompile._program import Body, Literal, Operand, Statement, Type, Variable
 from erasurehead.decompile._refusals import reason
 from erasurehead.decompile._texts import ATOM, UNARY, WIDTH, Expr, Names, call, wrapped
+from erasurehead.decompile._uses import DEFAULT_NAMES, Uses, uses_of
 
 FOLDED_COST, FOLDED_LENGTH = 4, 56
 """Expressions with at most this many operations and characters are inlined."""
@@ -61,111 +62,8 @@ class Backend:
         return Expr(text, UNARY if text.startswith("-") else ATOM)
 
 
-_DEFAULT_NAMES = {
-    "reduce_sum": "total",
-    "reduce_max": "largest",
-    "reduce_min": "smallest",
-    "reduce_prod": "product",
-    "dot_general": "product",
-    "exp": "e",
-    "log": "logarithm",
-    "select_n": "chosen",
-    "gather": "taken",
-    "sort": "sorted_",
-    "argmax": "best",
-    "argmin": "best",
-    "transpose": "transposed",
-    "reshape": "reshaped",
-    "broadcast_in_dim": "spread",
-    "convert_element_type": "cast",
-    "concatenate": "joined",
-    "slice": "part",
-    "sqrt": "root",
-    "div": "ratio",
-    "sub": "difference",
-    "mul": "scaled",
-    "add": "sum_",
-    "add_any": "sum_",
-    "scatter": "updated",
-    "scatter-add": "updated",
-    "cumsum": "running",
-    "iota": "places",
-    "random_bits": "bits",
-    "random_split": "keys",
-    "gt": "mask",
-    "lt": "mask",
-    "ge": "mask",
-    "le": "mask",
-    "eq": "mask",
-    "ne": "mask",
-    "and": "mask",
-    "or": "mask",
-    "not": "mask",
-    "is_finite": "mask",
-    "conv_general_dilated": "convolved",
-    "while": "carry",
-    "scan": "carry",
-    "cond": "chosen",
-    "pad": "padded",
-    "max": "larger",
-    "min": "smaller",
-    "neg": "minus",
-    "square": "squared",
-    "integer_pow": "power",
-    "pow": "power",
-    "rsqrt": "inverse_root",
-    "dynamic_slice": "part",
-    "dynamic_update_slice": "updated",
-    "logistic": "sigmoid",
-    "tanh": "tanh",
-    "sin": "sine",
-    "cos": "cosine",
-    "fft": "spectrum",
-    "split": "part",
-    "random_seed": "key",
-    "random_fold_in": "key",
-    "eye": "identity",
-    "random_wrap": "key",
-    "random_unwrap": "key_data",
-    "cholesky": "factor",
-    "erf_inv": "quantile",
-}
-"""Names for values without a name in the user's source, by primitive."""
-
-
 _MULTILINE = {"while", "scan"}
 """Statements whose rules emit several lines, which assign their results."""
-
-
-@dataclass
-class Uses:
-    """How often a variable is used, and in which blocks."""
-
-    count: int = 0
-    blocks: set[int] = field(default_factory=set[int])
-
-
-def uses_of(block: Body) -> dict[Variable, Uses]:
-    """Return the uses of all variables in a block and its inner blocks."""
-    by_variable: dict[Variable, Uses] = {}
-
-    def see(operands: Iterable[Operand], at: Body) -> None:
-        for operand in operands:
-            if isinstance(operand, Variable):
-                uses = by_variable.setdefault(operand, Uses())
-                uses.count += 1
-                uses.blocks.add(id(at))
-
-    def walk(at: Body) -> None:
-        for statement in at.statements:
-            see(statement.inputs, at)
-            for blocks in statement.blocks.values():
-                for inner in blocks:
-                    walk(inner)
-        see(at.results, at)
-
-    walk(block)
-    return by_variable
 
 
 @dataclass
@@ -417,7 +315,7 @@ class Scope:
             self._define(output, statement)
             return
         self._consumed = {}
-        hint = _DEFAULT_NAMES.get(statement.op, "t")
+        hint = DEFAULT_NAMES.get(statement.op, "t")
         if statement.op in _MULTILINE or (statement.op == "svd" and self.backend.name == "jax"):
             self._apply(statement, 0)
             self._finish(statement)
@@ -436,7 +334,7 @@ class Scope:
             self.hook(self, statement, [self.texts[o] for o in statement.outputs if o in self.texts])
 
     def _define(self, output: Variable, statement: Statement) -> None:
-        hint = _DEFAULT_NAMES.get(statement.op, "t")
+        hint = DEFAULT_NAMES.get(statement.op, "t")
         uses = self.uses.get(output, Uses())
         used_once = uses.count == 1 and uses.blocks == {id(self.block)}
         inlinable = used_once and not output.name and not self.unfold and not statement.blocks
@@ -509,7 +407,7 @@ class Scope:
         statement = self.definitions.get(variable)
         if statement is not None:
             self._comment(statement)
-        name = self.bind(variable, _DEFAULT_NAMES.get(statement.op, "t") if statement else "t")
+        name = self.bind(variable, DEFAULT_NAMES.get(statement.op, "t") if statement else "t")
         self.emit(f"{name} = {expr.text}")
         if statement is not None:
             self._finish(statement)

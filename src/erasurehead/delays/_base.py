@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, cast, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, real_numbers
-from erasurehead.errors import counted, invalid, real
+from erasurehead.errors import check_not_negative, check_type, counted, invalid
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -136,7 +135,7 @@ class Delays(ABC):
         return None
 
     def seconds(self, worker: int, step: int, unit: int = 0, work: float = 1.0, posted: float | None = None) -> float:
-        """Return the delay of one worker, in seconds; arguments as for `row`."""
+        """Return the delay of one worker, in seconds; arguments as of `row`."""
         return float(self.row(step, worker + 1, unit, work, posted)[worker])
 
     def __add__(self, other: Delays) -> Delays:
@@ -171,8 +170,7 @@ def check_models(argument: str, models: Iterable[object]) -> None:
         InvalidArgument: if one is not; the error shows it.
     """
     for model in models:
-        if not isinstance(model, Delays):
-            raise invalid(argument, "must be a delay model", model, "such as delays.Exponential(mean=0.5)")
+        check_type(argument, model, Delays, "must be a delay model", "such as delays.Exponential(mean=0.5)")
 
 
 def rows_of(
@@ -319,7 +317,10 @@ class Sum(Combined):
             own = set(seeds(term))
             if own & seen:
                 raise invalid(
-                    "terms", "must draw from different seeds", f"seed {min(own & seen)} in several", "give each its own"
+                    "terms",
+                    "must draw from different seeds",
+                    f"seed {min(own & seen)} in several",
+                    "give each its own, such as seed=1",
                 )
             seen |= own
         object.__setattr__(self, "terms", terms)
@@ -366,8 +367,7 @@ class Scaled(Combined):
         if not self.factors:
             raise invalid("factors", "must be at least one", self.factors)
         for worker, factor in enumerate(self.factors):
-            if not (math.isfinite(real(factor)) and factor >= 0.0):
-                raise invalid(f"factors[{worker}]", "must be at least 0 and finite", factor)
+            check_not_negative(f"factors[{worker}]", factor)
 
     @property
     def rounds_known(self) -> int | None:

@@ -13,7 +13,7 @@ from erasurehead.delays._base import Delays, room
 from erasurehead.delays._distributions import grow
 from erasurehead.delays._draws import draw
 from erasurehead.delays._stationarity import effective_rounds, tail_index
-from erasurehead.delays._trace import Trace
+from erasurehead.delays._trace import TABLE, Trace
 from erasurehead.delays._trace_files import read_trace
 from erasurehead.delays._unobserved import ABSENT, Absent, completed
 from erasurehead.errors import check_count, counted, invalid
@@ -88,7 +88,8 @@ class Bootstrap(Delays):
             raise invalid("absent", f"must be {', '.join(map(repr, ABSENT[:-1]))} or {ABSENT[-1]!r}", absent)
         whole = completed(trace, absent, scale_with_load)
         unanswered = whole.absent if whole.absent.any() and absent == "censored" else None
-        return cls(whole.seconds, keep, block, seed, scale_with_load, trace.source, absent, unanswered)
+        source = "" if trace.source == TABLE else trace.source
+        return cls(whole.seconds, keep, block, seed, scale_with_load, source, absent, unanswered)
 
     @classmethod
     def from_file(
@@ -100,7 +101,7 @@ class Bootstrap(Delays):
         scale_with_load: bool = False,
         absent: str = "censored",
     ) -> Self:
-        """Build the model from a trace file with the standard column names, as run files do."""
+        """Build the model from a trace file with the standard names, as run files do; arguments as of `Bootstrap`."""
         trace = read_trace(path)
         return cls.from_trace(trace, cast("Keep", keep), block, seed, scale_with_load, cast("Absent", absent))
 
@@ -159,6 +160,8 @@ class Bootstrap(Delays):
             )
 
     def __str__(self) -> str:
-        text = f"bootstrap({self.source!r}, keep={self.keep!r}, block={self.block}, seed={self.seed}"
+        n_rounds, n_workers = self.table.shape
+        drawn = repr(self.source) if self.source else f"{counted('round', n_rounds)} of {counted('worker', n_workers)}"
+        text = f"bootstrap({drawn}, keep={self.keep!r}, block={self.block}, seed={self.seed}"
         text += ", scale_with_load=True" * self.scale_with_load
         return text + (f", absent={self.absent!r})" if self.absent != "censored" else ")")

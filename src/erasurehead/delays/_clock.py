@@ -6,7 +6,6 @@ are drawn by the time when an order is posted instead.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,14 +19,13 @@ from erasurehead.delays._distributions import grow
 from erasurehead.delays._draws import draw
 from erasurehead.delays._trace import Trace
 from erasurehead.delays._trace_files import read_trace
-from erasurehead.errors import DataError, check_count, counted, invalid, real
+from erasurehead.errors import DataError, check_count, check_positive, counted, invalid
 
 _BLOCK = 256  # stalls of each worker that are drawn at once
 
 
 def _check_seconds(name: str, value: float) -> None:
-    if not (math.isfinite(real(value)) and value > 0.0):
-        raise invalid(name, "must be a finite number of seconds greater than 0", value)
+    check_positive(name, value, "must be a finite number of seconds greater than 0")
 
 
 @final

@@ -13,20 +13,15 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.delays._base import MOST_SECONDS, Declared
 from erasurehead.delays._draws import Kind, draw
-from erasurehead.errors import check_count, invalid, real
+from erasurehead.errors import check_count, check_not_negative, check_positive, invalid
 
 
 def check_seconds(argument: str, value: float, zero: bool = False) -> None:
     """Raise unless a value is greater than 0 (or, with `zero`, at least 0), and a time that can be added up."""
-    check_positive(argument, value, zero)
+    check = check_not_negative if zero else check_positive
+    check(argument, value, f"must be finite and {'at least' if zero else 'greater than'} 0")
     if value > MOST_SECONDS:
         raise invalid(argument, f"must be at most {MOST_SECONDS:g}, so that times can be added up", value)
-
-
-def check_positive(argument: str, value: float, zero: bool = False) -> None:
-    """Raise unless a value is a finite number greater than 0 (or, with `zero`, at least 0)."""
-    if not (math.isfinite(real(value)) and (value > 0.0 or (zero and value == 0.0))):
-        raise invalid(argument, f"must be finite and {'at least' if zero else 'greater than'} 0", value)
 
 
 def grow(values: Array, work: float | Array, scale_with_load: bool) -> Array:
@@ -56,7 +51,7 @@ class Drawn(Declared):
             if name in _TIMES:
                 check_seconds(name, value, zero=name == "shift")
             elif name in _EXPONENTS:
-                check_positive(name, value)
+                check_positive(name, value, "must be finite and greater than 0")
         check_count("seed", self.seed, at_least=0)
 
     @property

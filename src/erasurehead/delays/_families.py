@@ -12,7 +12,7 @@ from scipy import special
 from erasurehead._internal.arrays import Array
 from erasurehead.delays._base import Delays
 from erasurehead.delays._distributions import Exponential, LogNormal, Pareto, ShiftedExponential, Weibull
-from erasurehead.errors import invalid
+from erasurehead.errors import check_choice
 
 _ROOT = 0.5 * float(np.log(2.0 * np.pi))
 
@@ -144,6 +144,5 @@ FAMILIES: Mapping[str, DistributionFamily] = _families()
 
 def family(name: str) -> DistributionFamily:
     """Return a family by name."""
-    if name not in FAMILIES:
-        raise invalid("family", f"must be one of {', '.join(FAMILIES)}", name)
+    check_choice("family", name, FAMILIES)
     return FAMILIES[name]

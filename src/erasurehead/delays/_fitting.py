@@ -14,9 +14,9 @@ from erasurehead._internal.arrays import Array, BoolArray, real_numbers
 from erasurehead._internal.factors import pseudo_inverse
 from erasurehead.delays._base import Delays
 from erasurehead.delays._families import FAMILIES, DistributionFamily, family
+from erasurehead.delays._kaplan_meier import kaplan_meier
 from erasurehead.delays._trace import Trace
-from erasurehead.delays._unobserved import survival
-from erasurehead.errors import DataError, invalid
+from erasurehead.errors import DataError, counted, invalid
 
 _Z95 = 1.959963984540054
 _FAR = 0.05  # P-P gap below which times are right within a few percent, whatever the number of samples
@@ -148,7 +148,8 @@ def fit(
         values[chosen.location] = location
     at_risk = int(np.count_nonzero(times >= decode.fixed))  # shorter waits say nothing about the smallest sample
     intervals = _intervals(chosen, vector, loss, decode, at_edge, at_risk)
-    empirical, points = kaplan_meier(times, hidden)
+    longer, points = kaplan_meier(times, hidden)
+    empirical = 1.0 - longer
     if hidden.any():
         # Where few samples are still at risk, the estimate is mostly chance.
         waited = np.searchsorted(np.sort(times), points, side="left") <= 0.95 * len(times)
@@ -189,7 +190,8 @@ class Ranking(tuple[Fit, ...]):
 
 class _RuledOut(DataError):
     def __init__(self, name: str, reason: str) -> None:
-        super().__init__(f"a {name} distribution cannot be fitted: {reason}.")
+        article = "an" if name.startswith("e") else "a"
+        super().__init__(f"{article} {name} distribution cannot be fitted: {reason}.")
         self.reason = reason
 
 
@@ -208,7 +210,10 @@ def fit_trace(trace: Trace, names: Sequence[str] | None = None, scale_with_load:
     seconds = trace.seconds / trace.load if scale_with_load else trace.seconds
     fits: list[Fit] = []
     refused: dict[str, _RuledOut] = {}
-    for name in FAMILIES if names is None else dict.fromkeys(names):  # one named twice would be as good as itself
+    tried = FAMILIES if names is None else dict.fromkeys(names)  # one named twice would be as good as itself
+    if not tried:
+        raise invalid("names", "must name at least one family", names, f"there are {', '.join(FAMILIES)}")
+    for name in tried:
         try:
             fits.append(fit(seconds, trace.censored, name, scale_with_load))
         except _RuledOut as error:
@@ -217,40 +222,6 @@ def fit_trace(trace: Trace, names: Sequence[str] | None = None, scale_with_load:
         raise next(iter(refused.values()))
     ranked = sorted(fits, key=lambda item: item.aic)
     return Ranking(ranked, {name: error.reason for name, error in refused.items()})
-
-
-def fit_workers(trace: Trace, name: str, scale_with_load: bool = False) -> dict[str, Fit]:
-    """Fit one family to each worker of a trace separately.
-
-    Arguments:
-        trace: the trace, with its censored samples.
-        name: name of the family, one of `FAMILIES`.
-        scale_with_load: whether to fit seconds per task.
-
-    Returns:
-        The fits by the worker's name; a worker with fewer than two different uncensored samples is left out.
-        Workers differ if the sum of their AIC is below the AIC of the fit to all samples.
-    """
-    fits: dict[str, Fit] = {}
-    for index, worker in enumerate(trace.names):
-        own = trace.worker == index
-        seconds = trace.seconds[own] / trace.load[own] if scale_with_load else trace.seconds[own]
-        try:
-            fits[worker] = fit(seconds, trace.censored[own], name, scale_with_load)
-        except DataError:
-            continue
-    return fits
-
-
-def kaplan_meier(seconds: Array, censored: BoolArray) -> tuple[Array, Array]:
-    """Return the Kaplan-Meier estimate of a distribution from right-censored samples.
-
-    Returns:
-        The estimated probability of being at most as long as each different uncensored sample, and those samples,
-        ascending; both of shape (points,).
-    """
-    longer, points = survival(seconds, censored)
-    return 1.0 - longer, points
 
 
 def _checked(seconds: Array | Sequence[float], censored: BoolArray | Sequence[bool] | None) -> tuple[Array, BoolArray]:
@@ -267,7 +238,7 @@ def _checked(seconds: Array | Sequence[float], censored: BoolArray | Sequence[bo
     exact = np.unique(times[~hidden])
     if len(exact) < 2:
         what = "none is known exactly" if not len(exact) else f"all that are known exactly are {exact[0]:g} s"
-        raise DataError(f"of {len(times)} delays {what}, so that there is no distribution to fit.")
+        raise DataError(f"of {counted('delay', len(times))} {what}, so that there is no distribution to fit.")
     return times, hidden
 
 

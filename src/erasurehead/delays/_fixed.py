@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, final
@@ -11,6 +11,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, real_numbers
+from erasurehead._internal.documents import Entries
 from erasurehead._internal.resources import check_memory
 from erasurehead._internal.storage.checksums import check_beside
 from erasurehead._internal.user_files import readable
@@ -165,9 +166,7 @@ class Recorded(Delays):
             object.__setattr__(self, "order", order)
 
     @classmethod
-    def from_rows(
-        cls, rows: Iterable[Mapping[str, Any]], source: str = "", steps: Iterable[Mapping[str, Any]] | None = None
-    ) -> Self:
+    def from_rows(cls, rows: Iterable[Entries], source: str = "", steps: Iterable[Entries] | None = None) -> Self:
         """Build the replay from arrival records.
 
         Arguments:
@@ -220,7 +219,7 @@ class Recorded(Delays):
         """
         from erasurehead.delays._run_traces import check_arrival, json_lines
 
-        rows: list[Mapping[str, Any]] = []
+        rows: list[Entries] = []
         check_beside(path)
         for number, row in json_lines(readable(path)):
             lacking = [key for key in ("unit", "step", "worker", "seconds") if key not in row]

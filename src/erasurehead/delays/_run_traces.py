@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, TypedDict, cast
 
-from erasurehead._internal.documents import from_json
+from erasurehead._internal.documents import Entries, from_json
 from erasurehead._internal.storage.checksums import check_beside
+from erasurehead._internal.typed import Misfit, Rule, maker
 from erasurehead._internal.user_files import BROKEN, check_text, open_bytes
-from erasurehead.errors import DataError
+from erasurehead.errors import DataError, real
 
 
-def read_arrivals(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def read_arrivals(path: Path) -> Iterator[tuple[int, Entries]]:
     """Yield the samples in a run's `arrivals.jsonl` with their line numbers, in the standard columns.
 
     A worker's time runs from when it began on the order. A worker that had not answered when waiting stopped is
@@ -37,7 +38,7 @@ def read_arrivals(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     rows = [(number, row) for number, row in rows if row["round"] == first[row["step"]]]
     begins = _begins(steps)
     carried = any(row["late"] for _, row in rows)
-    samples: dict[tuple[int, int], tuple[int, Mapping[str, Any]]] = {}
+    samples: dict[tuple[int, int], tuple[int, Entries]] = {}
     busy: dict[int, bool] = {}
     free: dict[int, float | None] = {}  # when a worker sent a late message, in seconds of the run; None if unknown
     for number, row in rows:
@@ -60,7 +61,7 @@ def read_arrivals(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     yield from samples.values()
 
 
-def _sample(row: Mapping[str, Any], seconds: float, censored: bool) -> Mapping[str, Any]:
+def _sample(row: Entries, seconds: float, censored: bool) -> Entries:
     return {
         "worker": row["worker"],
         "step": row["step"],
@@ -70,7 +71,7 @@ def _sample(row: Mapping[str, Any], seconds: float, censored: bool) -> Mapping[s
     }
 
 
-def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _lines(path: Path) -> Iterator[tuple[int, Entries]]:
     needed = {"unit", "worker", "round", "step", "seconds", "started", "work", "censored", "late"}
     for number, row in json_lines(path):
         lacking = needed.difference(row)
@@ -85,12 +86,12 @@ def _begins(path: Path) -> dict[int, float]:
         return {}
     begins: dict[int, float] = {}
     for number, row in json_lines(path):
-        place = f"{path}, line {number}"
-        begins[int(arrival_number(row, "round", place, whole=True))] = arrival_number(row, "begin", place)
+        check_arrival({"round": None, "begin": None, **row}, f"{path}, line {number}", _Begin)
+        begins[int(row["round"])] = float(row["begin"])
     return begins
 
 
-def json_lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def json_lines(path: Path) -> Iterator[tuple[int, Entries]]:
     """Yield the objects of a file of JSON lines, each with the number of its line; blank lines are skipped.
 
     Raises:
@@ -106,7 +107,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
                 row = from_json(line)
                 if not isinstance(row, dict):
                     raise DataError(f"{path}, line {number}, must be a JSON object, but it is {line.strip()[:60]!r}.")
-                yield number, cast("Mapping[str, Any]", row)
+                yield number, cast("Entries", row)
     except (UnicodeDecodeError, *BROKEN) as error:
         raise DataError(f"{path}, after line {number}: the file is cut off or damaged ({error}).") from None
     except ValueError as error:
@@ -117,34 +118,39 @@ def json_lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
         ) from None
 
 
-def check_arrival(row: Mapping[str, Any], place: str) -> None:
+_WHOLE = Rule("a whole number of at least 0", lambda value: real(value) >= 0.0 and real(value).is_integer())
+_FINITE = Rule("a finite number of at least 0", lambda value: 0.0 <= real(value) < math.inf)
+
+
+class _Arrival(TypedDict, total=False):
+    worker: Annotated[int, _WHOLE]
+    step: Annotated[int, _WHOLE]
+    unit: Annotated[int, _WHOLE]
+    round: Annotated[int, _WHOLE]
+    seconds: Annotated[float, _FINITE]
+    work: Annotated[float, _FINITE]
+    started: Annotated[float, _FINITE] | None
+    censored: bool
+    late: bool
+
+
+class _Begin(TypedDict, total=False):
+    round: Annotated[int, _WHOLE]
+    begin: Annotated[float, _FINITE]
+
+
+def check_arrival(row: Entries, place: str, kind: type[Any] = _Arrival) -> None:
     """Raise if a value in a record of an arrival has the wrong type, or is out of range.
+
+    Arguments:
+        row: the record.
+        place: the file and the line, for errors.
+        kind: of the record, if it is another one.
 
     Raises:
         DataError: if so; the error names the key and the value.
     """
-    for key in ("worker", "step", "unit", "round"):
-        if key in row:
-            arrival_number(row, key, place, whole=True)
-    for key in ("seconds", "work"):
-        if key in row:
-            arrival_number(row, key, place)
-    if row.get("started") is not None:
-        arrival_number(row, "started", place)
-    for key in ("censored", "late"):
-        if not isinstance(row.get(key, False), bool):
-            raise DataError(f"{place}: {key} must be true or false, but it is {row[key]!r}.")
-
-
-def arrival_number(row: Mapping[str, Any], key: str, place: str, whole: bool = False) -> float:
-    """Return a number of a record, which must be finite and at least 0.
-
-    Raises:
-        DataError: if it is missing, or not such a number.
-    """
-    value = row.get(key)
-    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
-    if not good or (whole and not float(cast("float", value)).is_integer()):
-        kind = "whole" if whole else "finite"
-        raise DataError(f"{place}: {key} must be a {kind} number of at least 0, but it is {value!r}.")
-    return float(cast("float", value))
+    try:
+        maker(kind)(row)
+    except Misfit as error:
+        raise DataError(f"{place}: {error}.") from None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+
+from erasurehead._internal.documents import Entries
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Script:
     old_work: str = "carry"
 
     @classmethod
-    def of(cls, steps: Iterable[Mapping[str, Any]], arrivals: Iterable[Mapping[str, Any]]) -> Script | None:
+    def of(cls, steps: Iterable[Entries], arrivals: Iterable[Entries]) -> Script | None:
         """Return the script of a run's records; None if they do not say in which round each message came.
 
         Arguments:
@@ -100,6 +101,7 @@ class Script:
             arrivals: the rows of the run's messages.
         """
         came: dict[int, list[tuple[int, ScriptedMessage]]] = {}
+        recorded = set[tuple[int, int]]()  # messages by round and row
         last_use: dict[int, int] = {}
         for row in arrivals:
             if row.get("censored") and not row.get("late"):
@@ -117,6 +119,7 @@ class Script:
                 row.get("worked"),
             )
             came.setdefault(int(taken), []).append((int(place), message))
+            recorded.add((int(row["round"]), int(row["message"])))
             last_use[message.order_round] = max(int(taken), last_use.get(message.order_round, 0))
         rounds: dict[int, ScriptedRound] = {}
         start: list[ScriptedEvent] = []
@@ -127,14 +130,17 @@ class Script:
             failed = [
                 int(one["worker"])
                 for one in row.get("notices", ())
-                if one["kind"] == "refused" and one.get("worker") is not None
+                if one["kind"] == "refused"
+                and one.get("worker") is not None
+                and not recorded.issuperset((number, message) for message in one["data"]["messages"])
             ]
             befell: dict[int, list[ScriptedEvent]] = {}
             times = {number: (float(row["begin"]), float(row["waited"]), float(row["end"]))}
             for event in row.get("events", ()):
-                if event["kind"] in ("broken_off", "reported"):
+                if event["kind"] in ("broken_off", "reported", "asked"):
                     begin, end = float(event["begin"]), float(event["time"])
-                    times[int(event["round"])] = begin, end - begin, end
+                    after = float(row["end"]) if event["kind"] == "asked" else end  # the step's own round was before it
+                    times[int(event["round"])] = begin, end - begin, after
                     if event["kind"] == "reported":  # the step began with the reports, and its round when they were in
                         stop = moment(float(row["begin"]), float(row["waited"]))
                         times[number] = end, stop - end, float(row["end"])

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Any, final
+from collections.abc import Sequence
+from typing import final
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.documents import Entries
 from erasurehead._internal.resumable import Resumable
 from erasurehead._internal.shares import check_speeds
 from erasurehead.errors import check_count
@@ -103,6 +104,6 @@ class Speeds(Resumable):
         self._in_force, self._due, self._rounds = ideal, 0, 0
         return True
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Entries) -> None:
         super().restore(state)
         self._rates = [deque(rates, maxlen=WINDOW) for rates in self._rates]  # which are lists in a state

@@ -11,7 +11,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead._internal.resources import check_memory
 from erasurehead.delays._base import Delays, check_rows
-from erasurehead.delays._fitting import kaplan_meier
+from erasurehead.delays._kaplan_meier import kaplan_meier
 from erasurehead.delays._slow_workers import SlowWorker, slow_workers
 from erasurehead.delays._trace import Trace
 from erasurehead.errors import InvalidArgument, check_count, check_size, counted
@@ -73,7 +73,7 @@ def summarize(trace: Trace) -> Summary:
 
 
 def summarize_model(model: Delays, n_workers: int, steps: int = 1000) -> Summary:
-    """Return the summary of a delay model's draws for one unit of work.
+    """Return the summary of a delay model's draws for one unit of work, a second apart where it follows the clock.
 
     Arguments:
         model: how slow the workers are.
@@ -90,7 +90,11 @@ def summarize_model(model: Delays, n_workers: int, steps: int = 1000) -> Summary
         model.check_workers(n_workers)
     except InvalidArgument as error:
         raise error.inside("model", str(model)) from None
-    table = check_rows(model, model.rows(0, steps, n_workers), 0, steps, n_workers)
+    if model.follows_clock:  # whose draws may be a moment apart
+        drawn = np.concatenate([model.rows_at(step, float(step), n_workers) for step in range(steps)])
+    else:
+        drawn = model.rows(0, steps, n_workers)
+    table = check_rows(model, drawn, 0, steps, n_workers)
     never = ~np.isfinite(table)
     step, worker = (index.ravel() for index in np.indices(table.shape))
     longest = float(table[~never].max(initial=0.0))
@@ -107,8 +111,8 @@ def summarize_model(model: Delays, n_workers: int, steps: int = 1000) -> Summary
 def _quantiles(seconds: Array, censored: BoolArray) -> dict[float, float]:
     if censored.all():
         return dict.fromkeys(SHARES, math.inf)
-    reached, points = kaplan_meier(seconds, censored)
-    places = [int(np.searchsorted(reached, share - 1e-9)) for share in SHARES]
+    longer, points = kaplan_meier(seconds, censored)
+    places = [int(np.searchsorted(1.0 - longer, share - 1e-9)) for share in SHARES]
     return {
         share: float(points[place]) if place < len(points) else math.inf
         for share, place in zip(SHARES, places, strict=True)

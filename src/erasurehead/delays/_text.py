@@ -9,7 +9,7 @@ from erasurehead.delays._base import Delays, PerWorker, Scaled
 from erasurehead.delays._distributions import Exponential, LogNormal, Pareto, ShiftedExponential, Weibull
 from erasurehead.delays._fixed import Fixed, Late, NoDelay, Recorded
 from erasurehead.delays._sometimes_slow import Bimodal, MarkovModulated
-from erasurehead.errors import invalid
+from erasurehead.errors import check_type
 
 
 def _bootstrap(
@@ -81,8 +81,7 @@ def as_delays(model: Delays | str) -> Delays:
     """
     if isinstance(model, str):
         return parse(model)
-    if not isinstance(model, Delays):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise invalid("delays", "must be a delay model, or the text of one", model, "such as 'exponential(mean=0.5)'")
+    check_type("delays", model, Delays, "must be a delay model, or the text of one", "such as 'exponential(mean=0.5)'")
     return model
 
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Self
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray, real_numbers
+from erasurehead._internal.shown import shown
 from erasurehead.delays._base import LEAST_SECONDS, MOST_SECONDS
 from erasurehead.errors import DataError, counted, invalid
+
+TABLE = "the table"
+"""The source of a trace that was built from a table in memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +50,8 @@ class Trace:
             object.__setattr__(self, "seconds", np.where(tiny, 0.0, self.seconds))
 
     @classmethod
-    def from_table(cls, table: Array, source: str = "the table", load: float = 1.0) -> Self:
-        """Build a trace from seconds of shape (steps, workers); NaN for missing samples."""
+    def from_table(cls, table: Array, source: str = TABLE, load: float = 1.0) -> Self:
+        """Build a trace from a table of seconds, shape (steps, workers), NaN where none is; else as for `Trace`."""
         table = real_numbers("table", table)
         if table.ndim != 2:
             raise invalid("table", "must have shape (steps, workers)", table.shape)
@@ -118,6 +123,14 @@ class Trace:
         """
         return replace(self, seconds=np.maximum(self.seconds - seconds_per_task * self.load, 0.0))
 
+    def write(self, path: str | Path) -> None:
+        """Write the samples to a file, which plans and run files can name.
+
+        Arguments:
+            path: Parquet if it ends in .parquet, compressed CSV if it ends in .gz or .bz2, else CSV.
+        """
+        shown("delays._trace_files", "write_trace")(self, path)
+
     def remarks(self) -> tuple[str, ...]:
         """Return warnings about this trace, as sentences; empty if there are none."""
         remarks: list[str] = []
@@ -152,7 +165,7 @@ def _unit_gap(seconds: Array, index: IntArray) -> float:
     order = np.lexsort((seconds, index))
     counts = np.bincount(index)
     starts = np.cumsum(counts) - counts
-    present = counts > 0
+    present = counts > 1  # one delay alone is not typical
     medians = np.sort(seconds[order][starts[present] + counts[present] // 2])
     medians = medians[medians > 0.0]
     if len(medians) < 2:

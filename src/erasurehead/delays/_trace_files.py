@@ -10,22 +10,26 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
-from itertools import chain
 from pathlib import Path
 from typing import Any, cast, final
 
 import numpy as np
 
+from erasurehead._internal.documents import Entries
 from erasurehead._internal.plain_text import in_groups
 from erasurehead._internal.storage.folders import Folder
-from erasurehead._internal.user_files import BROKEN, beginning, check_text, open_bytes, other_encoding, readable
-from erasurehead.datasets._readers.delimiters import guess_delimiter, separated
+from erasurehead._internal.user_files import beginning, readable
+from erasurehead.datasets._readers.csv import lines_of_table
+from erasurehead.datasets._readers.delimiters import guess_delimiter
+from erasurehead.datasets._readers.files import text_lines
+from erasurehead.datasets._readers.layouts import TableLayout, csv_reader
+from erasurehead.datasets._readers.table import checked_names
 from erasurehead.delays._base import MOST_SECONDS
 from erasurehead.delays._run_traces import read_arrivals
 from erasurehead.delays._trace import Trace
-from erasurehead.errors import DataError, MissingExtra, counted, invalid
+from erasurehead.errors import DataError, MissingExtra, check_choice, invalid
 
 COLUMNS = ("worker", "step", "seconds", "load", "censored")
 """The columns of a trace file; `load` (by default 1) and `censored` (by default no) may be missing."""
@@ -64,11 +68,10 @@ def read_trace(
     for name in columns:
         if name not in COLUMNS:
             raise invalid("columns", f"must map some of {', '.join(COLUMNS)}", name)
-    if unit not in _UNITS:
-        raise invalid("unit", f"must be one of {', '.join(_UNITS)}", unit)
+    check_choice("unit", unit, _UNITS)
     path = readable(path)
     if path.suffix == ".jsonl":
-        rows: Iterator[tuple[int, Mapping[str, Any]]] = read_arrivals(path)
+        rows: Iterator[tuple[int, Entries]] = read_arrivals(path)
     elif path.suffix == ".parquet" or beginning(path, 4) == b"PAR1":
         rows = _parquet(path)
     else:
@@ -123,49 +126,14 @@ def write_trace(trace: Trace, path: str | Path) -> None:
 _PACKED: Mapping[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".bz2": bz2.compress}
 
 
-def _csv(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    check_text(path)
-    number = 0
-    # spreadsheets put a mark before the first column's name
-    with open_bytes(path) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as file:
-        try:
-            header = file.readline()
-            lines, delimiter = separated(chain([header], file), guess_delimiter([header], path)[0])
-            reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
-            names: list[str] | None = None
-            for fields in reader:
-                number = reader.line_num
-                if fields and names is None:
-                    names = _names(path, fields)
-                elif fields and names is not None:
-                    yield number, _row(path, number, names, fields)
-        except UnicodeDecodeError as error:
-            encoding = other_encoding(error.object)
-            raise DataError(f"{path}, after line {number}: not UTF-8 text{encoding}.") from None
-        except (csv.Error, *BROKEN) as error:
-            raise DataError(f"{path} cannot be read after line {number}: {error}.") from None
-
-
-def _names(path: Path, fields: Sequence[str]) -> list[str]:
-    """Return the names of columns, of which no two may be the same: it would be open which of them is meant."""
-    names = [name.strip() for name in fields]
-    twice = next((name for place, name in enumerate(names) if name and name in names[:place]), None)
-    if twice is not None:
-        raise DataError(f"{path} has two columns called {twice!r}; rename or remove one of them.")
-    return names
-
-
-def _row(path: Path, line: int, names: Sequence[str], fields: Sequence[str]) -> Mapping[str, str]:
-    """Return a line by the names of its columns; raise if it has another number of fields, as then they are shifted."""
-    while len(fields) > len(names) and not fields[-1].strip():
-        fields = fields[:-1]  # a delimiter at the end of a line: some programs write one
-    if len(fields) != len(names):
-        mismatch = f"{counted('field', len(fields))} instead of {len(names)}"
-        raise DataError(
-            f"{path}, line {line}: {mismatch}; the file is cut off there, or that line is wrong, or its numbers have "
-            "commas where points should be."
-        )
-    return {name: field.strip() for name, field in zip(names, fields, strict=True)}
+def _csv(path: Path) -> Iterator[tuple[int, Entries]]:
+    with text_lines(path) as lines:
+        header = next(lines, "")
+    layout = TableLayout((), delimiter=guess_delimiter([header], path)[0], skip=1)
+    names = [name.strip() for name in next(csv_reader([header], layout), ())]
+    checked_names([name for name in names if name], str(path))
+    for line, fields in lines_of_table(path, replace(layout, names=tuple(names))):
+        yield line, {name: field.strip() for name, field in zip(names, fields, strict=True)}
 
 
 def _pyarrow() -> tuple[Any, Any]:
@@ -175,12 +143,12 @@ def _pyarrow() -> tuple[Any, Any]:
         raise MissingExtra("Parquet files need pyarrow: pip install 'erasurehead[report]'.") from None
 
 
-def _parquet(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _parquet(path: Path) -> Iterator[tuple[int, Entries]]:
     try:
         table = _pyarrow()[1].read_table(path)
     except (OSError, ValueError) as error:  # pyarrow's own errors are subclasses of ValueError
         raise DataError(f"{path} is not a Parquet file ({error}).") from None
-    names = _names(path, cast("list[str]", table.column_names))
+    names = checked_names(cast("list[str]", table.column_names), str(path))
     values = [cast("list[object]", column.to_pylist()) for column in table.columns]
     for number, row in enumerate(zip(*values, strict=True), start=1):
         yield number, dict(zip(names, row, strict=True))
@@ -188,7 +156,7 @@ def _parquet(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 def _collect(
     path: Path,
-    rows: Iterator[tuple[int, Mapping[str, Any]]],
+    rows: Iterator[tuple[int, Entries]],
     columns: Mapping[str, str],
     where: Mapping[str, str | float],
     scale: float,
@@ -235,7 +203,7 @@ def _collect(
 
 def _check_columns(
     path: Path,
-    row: Mapping[str, Any],
+    row: Entries,
     theirs: Mapping[str, str],
     columns: Mapping[str, str],
     where: Mapping[str, str | float],
@@ -275,7 +243,7 @@ class _Row:
     """
 
     place: str
-    values: Mapping[str, Any]
+    values: Entries
 
     def wrong(self, column: str, rule: str) -> DataError:
         """Return the error for a value that breaks a rule."""
@@ -302,7 +270,9 @@ class _Row:
         except (TypeError, ValueError):
             value = None
         if value is None or in_groups(str(given)):
-            raise self.wrong(column, f"must be a number, but it is {given!r}") from None
+            point = "; decimals need a point" * (re.fullmatch(r"\s*\d+,\d+\s*", str(given)) is not None)
+            remedy = "; number the rounds 0, 1, 2 and so on" if whole else point
+            raise self.wrong(column, f"must be a number, but it is {given!r}{remedy}") from None
         if whole and math.isfinite(value) and not value.is_integer():
             raise self.wrong(column, f"must be a whole number, but it is {given!r}")
         if not (math.isfinite(value) and value >= 0.0):

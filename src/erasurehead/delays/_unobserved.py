@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray
+from erasurehead.delays._kaplan_meier import kaplan_meier
 from erasurehead.delays._trace import Trace
 from erasurehead.errors import DataError
 
@@ -111,23 +112,11 @@ def _draw_unseen(seconds: Array, exact: BoolArray, never: bool) -> None:
             seconds[row, worker] = drawn
 
 
-def survival(seconds: Array, censored: BoolArray) -> tuple[Array, Array]:
-    """Return the Kaplan-Meier estimate from right-censored samples.
-
-    Returns:
-        The estimated probability of being longer than each different uncensored sample, and those samples, ascending;
-        both of shape (points,).
-    """
-    points, deaths = np.unique(seconds[~censored], return_counts=True)
-    at_risk = len(seconds) - np.searchsorted(np.sort(seconds), points, side="left")
-    return np.cumprod(1.0 - deaths / at_risk, dtype=np.float64), points
-
-
 class _Longer:
     """The Kaplan-Meier estimate of some delays, for draws beyond a given delay."""
 
     def __init__(self, seconds: Array, exact: BoolArray) -> None:
-        self._survival, self._points = survival(seconds, ~exact)
+        self._survival, self._points = kaplan_meier(seconds, ~exact)
         self.longest = float(self._points[-1])
 
     def draw(self, above: float, uniform: float) -> float:

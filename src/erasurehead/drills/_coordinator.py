@@ -1,9 +1,9 @@
-"""The process that coordinates one run of a drill: `python -m erasurehead.drills._coordinator FOLDER NAME [SEED LIFE]`.
+"""The process that coordinates the runs of a drill, in subfolders of its folder, and resumes them where others ended.
 
-It trains in the folder's subfolder NAME, and resumes the run where an earlier such process ended. NAME is a role in a
-drill under a fault schedule, or that of one of many lives. LIFE is its number, or -1 where nothing strikes: for the
-baseline run, and once a life was struck. A process that was killed early enough has left no folder, from which that
-could be seen.
+`python -m erasurehead.drills._coordinator FOLDER ROLE` takes one run under a fault schedule, and `... FOLDER lives SEED
+STRUCK LIFE...` some of many lives, until one of them is its own end. STRUCK is 1 if the first of them was the end of
+another process, and is not struck again; one that was killed early enough has left no folder, from which that could be
+seen.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ import signal
 import sys
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, final, get_args
+from typing import Literal, TypeAlias, final, get_args
 
 import numpy as np
 
 from erasurehead._internal.atomic_files import write_whole
+from erasurehead._internal.documents import PlainData
 from erasurehead.drills._faulty_engine import FaultyEngine
 from erasurehead.drills._journal import Journal
-from erasurehead.drills._life import struck
+from erasurehead.drills._life import life_name, struck
 from erasurehead.drills._schedule import OF_WORKERS, Fault, FaultSchedule, read_schedule
 from erasurehead.errors import DataError, ErasureHeadError
 from erasurehead.runs import Experiment, RunFolder
@@ -109,18 +110,20 @@ class FullDisk:
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
 
-def main(folder: Path, name: str, seed: int = 0, life: int | None = None) -> None:
+def main(folder: Path, name: str, seed: int = 0, was_struck: int = 0, *lives: int) -> None:
     """Run until the end, or until a fault; the exit code is 0, `ENDED`, or that of the fault's signal."""
-    if life is None:
+    if not lives:
         _rehearse(folder, next(role for role in get_args(Role) if role == name))
-        return
-    try:
-        experiment, _ = experiment_in(folder, name)
-        engine, callbacks = (None, []) if life < 0 else struck(experiment, seed, life)
-        experiment.run(callbacks, engine)
-    except ErasureHeadError as error:
-        sys.stderr.write(f"{error}\n")
-        raise SystemExit(ENDED) from None
+    for life in lives:
+        try:
+            experiment, _ = experiment_in(folder, life_name(life))
+            engine, callbacks = (None, []) if was_struck else struck(experiment, seed, life)
+            if experiment.run(callbacks, engine).stopped:
+                return
+        except ErasureHeadError as error:
+            sys.stderr.write(f"{error}\n")
+            raise SystemExit(ENDED) from None
+        was_struck = 0
 
 
 def _rehearse(folder: Path, role: Role) -> None:
@@ -163,7 +166,7 @@ def _rehearse(folder: Path, role: Role) -> None:
     write_whole(outcome_file(folder, role), [to_text(_figures(experiment, run)).encode()])
 
 
-def _figures(experiment: Experiment, run: Run) -> dict[str, Any]:
+def _figures(experiment: Experiment, run: Run) -> PlainData:
     """Return the result of a run as plain data, from its folder and from steps that could not be recorded."""
     folder = RunFolder.open(str(run.summary["model"]))
     rows = run.steps if run.summary.get("unrecorded") else folder.step_rows()

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-import os
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from erasurehead._internal.atomic_files import write_whole
-from erasurehead._internal.documents import from_json
+from erasurehead._internal.documents import Entries, PlainData, from_json
 from erasurehead._internal.storage.folders import Folder
+from erasurehead._internal.user_files import StrPath
 from erasurehead.drills._coordinator import ENDED, RUN_FILE, SCHEDULE_FILE, Role, journal_file, outcome_file
 from erasurehead.drills._findings import Finder
-from erasurehead.drills._journal import Journal, merged, recorded
+from erasurehead.drills._journal import Journal, in_order, recorded
 from erasurehead.drills._schedule import KINDS, FaultSchedule, Kind, write_schedule
 from erasurehead.drills._supervisor import CommandResult, DrillRun, command_line, run_command
 from erasurehead.drills._verdicts import Findings
-from erasurehead.errors import EngineError, InvalidArgument, RecordsError, check_count, counted, invalid, real
+from erasurehead.errors import (
+    EngineError,
+    InvalidArgument,
+    RecordsError,
+    check_count,
+    check_positive,
+    counted,
+    invalid,
+)
 from erasurehead.faults._byzantine.comparable import check_comparable
 from erasurehead.runs import Experiment, RunFolder, build_config
+from erasurehead.runs._config import Config, merged, to_toml
 from erasurehead.runs._config.reachable import check_reachable
-from erasurehead.runs._config.sections import Config
-from erasurehead.runs._config.toml import to_toml
 from erasurehead.runs._jsonl import read_lines
 from erasurehead.runs._names import STEPS, check_writable, next_free
 from erasurehead.schemes import Scheme, parse_scheme
@@ -37,87 +43,80 @@ DRILLS = "drills"
 SCHEME = "custom(code='fractional_repetition(load=3)', wait='decodable() & confirmed(2)')"
 """Exact, with three replicas of which two must agree, so that lies can be detected."""
 
+SECONDS = 600.0
+"""How long the baseline run of a drill takes by default, by the engine's clock."""
+
 _SAMPLE = 400  # number of steps whose waiting is computed in advance
 _PATIENCE = 3.0  # factor of the longest delay in these steps: longer silence is beyond doubt
 _CHECKPOINTS = 20  # number of checkpoints in a run
 
 
-@dataclass(frozen=True)
-class DrillSettings:
-    """The settings of a drill.
+DEFAULTS: Entries = {
+    "scheme": SCHEME,
+    "data": {"source": "covertype"},
+    "delays": {"model": "exponential(mean=0.5, seed=0)"},
+    "run": {"engine": "virtual", "workers": 30, "preset": "paper"},
+}
+"""What runs of drills take by default, as tables of a run file."""
+
+
+def drilled(tables: Entries) -> Config:
+    """Return the configuration of a run that is to be struck, without its steps.
 
     Arguments:
-        engine: virtual, processes, mpi or ray.
-        workers: number of workers.
-        seconds: target duration of the baseline run, by the engine's clock.
-        seed: seed of the fault schedule, if it is drawn, and of nothing else.
-        kinds: kinds of faults that are drawn.
-        scheme: as a text; by default exact with three replicas, two of which must agree.
-        data: a data set of the paper, of which a small synthetic stand-in is made, or a file.
-        label: column of the file to predict; by default the last one.
-        categorical: whether columns of texts in the file are one-hot encoded.
-        drop: columns of the file to leave out.
-        delays: injected delays, the same in both runs.
-        records: whether training ends when it cannot be recorded (`required`), or continues (`optional`).
-        on_suspicion: whether workers that seem to hang are only reported (`report`), or replaced (`replace`).
-        address: address of a Ray cluster; by default one is started.
+        tables: tables of its run file, above `DEFAULTS`; data sets of the paper are replaced by small stand-ins.
+
+    Raises:
+        InvalidArgument: if something does not fit.
     """
+    tables = merged(DEFAULTS, tables)
+    if tables["data"]["source"] in ("amazon", "kc_housing", "covertype"):
+        tables = merged(tables, {"data": {"synthetic": "always", "rows": 3000}})
+    config = build_config(tables)
+    if config.run.engine == "in_process":
+        raise InvalidArgument(
+            "run.engine",
+            "must be an engine whose workers can be struck without the coordinator",
+            config.run.engine,
+            "take virtual, processes, mpi or ray",
+        )
+    scheme = parse_scheme(tables["scheme"], config.run.workers)
+    with contextlib.suppress(InvalidArgument):  # where nobody can tell a lie
+        check_comparable(scheme.levels[-1] if scheme.levels else scheme.decoder, scheme.rule)
+        if not scheme.sums:
+            return build_config(merged(tables, {"faults": {"verify": True}}))
+    return config
 
-    engine: str = "virtual"
-    workers: int = 30
-    seconds: float = 600.0
-    seed: int = 0
-    kinds: tuple[Kind, ...] = KINDS
-    scheme: str = SCHEME
-    data: str = "covertype"
-    label: str | None = None
-    categorical: bool = False
-    drop: tuple[str, ...] = ()
-    delays: str = "exponential(mean=0.5, seed=0)"
-    records: str = "required"
-    on_suspicion: str = "report"
-    address: str | None = None
 
-    def config(self) -> Config:
-        """Return the run file of the run, without its steps.
+def unused(out: StrPath | None, name: str) -> Path:
+    """Return the folder of a drill, which is not made yet.
 
-        Raises:
-            InvalidArgument: if something does not fit.
-        """
-        synthetic = {"synthetic": "always", "rows": 3000} if self.data in ("amazon", "kc_housing", "covertype") else {}
-        table = {"target": self.label, "categorical": self.categorical or None, "drop": self.drop or None}
-        own = {key: value for key, value in table.items() if value is not None}
-        run = {"engine": self.engine, "workers": self.workers, "records": self.records, "preset": "paper"}
-        tables = {
-            "scheme": self.scheme,
-            "data": {"source": self.data, **synthetic, **own},
-            "delays": {"model": self.delays},
-            "run": run | ({} if self.address is None else {"address": self.address}),
-            "faults": {"verify": True, "on_suspicion": self.on_suspicion},
-        }
-        if self.engine == "in_process":
-            raise InvalidArgument(
-                "run.engine",
-                "must be an engine whose workers can be struck without the coordinator",
-                self.engine,
-                "take virtual, processes, mpi or ray",
-            )
-        config = build_config(tables)
-        scheme = parse_scheme(self.scheme, self.workers)
-        try:
-            check_comparable(scheme.levels[-1] if scheme.levels else scheme.decoder, scheme.rule)
-        except InvalidArgument:  # nobody can tell a lie
-            comparable = False
-        else:
-            comparable = not scheme.sums
-        return config if comparable else build_config({**tables, "faults": {"on_suspicion": self.on_suspicion}})
+    Arguments:
+        out: its path; by default a new one in `drills`.
+        name: its name there.
+
+    Raises:
+        InvalidArgument: if there is anything in it.
+    """
+    folder = next_free(DRILLS, name) if out is None else Path(out).expanduser()
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise invalid(
+            "out",
+            "must be an empty folder, or one that does not exist yet",
+            str(folder),
+            "name another one, or leave it out for a new one",
+        )
+    check_writable(folder, "The drill's folder")
+    return folder
 
 
 class Rehearsal:
     """A prepared run that is to be struck: everything is checked, and nothing has started.
 
     Arguments:
-        settings: its settings.
+        tables: tables of its run file, above those that drills take by default.
+        seconds: target duration of the baseline run, by the engine's clock.
+        seed: seed of what is injected, if that is drawn, and of nothing else.
         out: its folder, which must be unused; by default a new one in `drills`.
         checkpoints: number of checkpoints in a run.
 
@@ -131,21 +130,12 @@ class Rehearsal:
         DataError: if the data cannot be used.
     """
 
-    def __init__(self, settings: DrillSettings, out: str | os.PathLike[str] | None, checkpoints: int) -> None:
-        check_count("seed", settings.seed, at_least=0)
-        if not (math.isfinite(real(settings.seconds)) and settings.seconds > 0):
-            raise invalid("seconds", "must be a positive number of seconds", settings.seconds)
-        self.settings = settings
-        self.out = next_free(DRILLS, f"{settings.engine}-{settings.seed}") if out is None else Path(out).expanduser()
-        if self.out.exists() and (not self.out.is_dir() or any(self.out.iterdir())):
-            raise invalid(
-                "out",
-                "must be an empty folder, or one that does not exist yet",
-                str(self.out),
-                "name another one, or leave it out for a new one",
-            )
-        check_writable(self.out, "The drill's folder")
-        experiment = Experiment.from_config(settings.config())
+    def __init__(self, tables: Entries, seconds: float, seed: int, out: StrPath | None, checkpoints: int) -> None:
+        self.seed, self.seconds = check_count("seed", seed, at_least=0), seconds
+        check_positive("seconds", seconds, "must be a positive number of seconds")
+        config = drilled(tables)
+        self.out = unused(out, f"{config.run.engine}-{seed}")
+        experiment = Experiment.from_config(config)
         self.scheme = experiment.scheme
         code = self.scheme.code
         work = float(np.mean([len(code.tasks_of_message(message)) for message in range(code.n_messages)]))
@@ -153,7 +143,7 @@ class Rehearsal:
         mean = float(np.mean(self.scheme.rule.stop_times(self._delays[:, code.owner], self.scheme.decoder)))
         if not (math.isfinite(mean) and mean > 0):
             raise invalid("delays", "must make each step take a positive, finite time", experiment.config.delays.model)
-        self.steps = steps = max(2, math.ceil(settings.seconds / mean))
+        self.steps = steps = max(2, math.ceil(seconds / mean))
         run = experiment.config.run.model_copy(update={"steps": steps, "evaluate_every": steps})
         written = experiment.config.checkpoints.model_copy(
             update={"every_steps": max(1, steps // checkpoints), "every_seconds": 0.0}
@@ -178,42 +168,47 @@ class Rehearsal:
         Raises:
             MissingExtra: if what the engine needs is not installed.
         """
-        ranks = 1 + self.settings.workers + kills  # a killed worker takes its rank with it
-        words = (str(self.out), name, *map(str, more))
-        return run_command(command_line(self.settings.engine, ranks, *words), limit)
+        run = self.config.run
+        ranks = 1 + run.workers + kills  # a killed worker takes its rank with it
+        return run_command(command_line(run.engine, ranks, str(self.out), name, *map(str, more)), limit)
 
 
 class Drill(Rehearsal):
     """A rehearsal under a fault schedule: the same run without and with it.
 
     Arguments:
-        settings: its settings.
+        tables, seconds, seed, out: as for `Rehearsal`.
+        kinds: kinds of faults that are drawn.
         schedule: the fault schedule; drawn from the seed if None.
-        out: its folder, which must be unused; by default a new one in `drills`.
 
     Raises:
         InvalidArgument, DataError: as for `Rehearsal`, or if the schedule does not fit.
     """
 
     def __init__(
-        self, settings: DrillSettings, schedule: FaultSchedule | None = None, out: str | os.PathLike[str] | None = None
+        self,
+        tables: Entries,
+        seconds: float = SECONDS,
+        seed: int = 0,
+        kinds: Sequence[Kind] = KINDS,
+        schedule: FaultSchedule | None = None,
+        out: StrPath | None = None,
     ) -> None:
-        super().__init__(settings, out, _CHECKPOINTS)
-        self.schedule = self._drawn() if schedule is None else schedule
+        super().__init__(tables, seconds, seed, out, _CHECKPOINTS)
+        self.schedule = self._drawn(kinds) if schedule is None else schedule
+        workers = self.config.run.workers
         for fault in self.schedule.faults:
-            if fault.worker is not None and fault.worker >= settings.workers:
-                raise invalid("a fault's worker", f"must be less than the {settings.workers} workers", fault.worker)
+            if fault.worker is not None and fault.worker >= workers:
+                raise invalid("a fault's worker", f"must be less than the {workers} workers", fault.worker)
 
-    def _drawn(self) -> FaultSchedule:
+    def _drawn(self, kinds: Sequence[Kind]) -> FaultSchedule:
         """Draw a fault schedule that the guarantees cover: lies only where at least three replicas can detect them."""
-        settings, groups = self.settings, _equals(self.scheme)
-        kinds: Iterable[Kind] = settings.kinds
+        groups = _equals(self.scheme)
         if not groups and set(kinds) == {"corrupt"}:
             rule = f"must not be corrupt alone for {self.scheme.name}, where no three workers send the same message"
             raise invalid("kinds", rule, ",".join(kinds), "take a load of at least 3, or other kinds")
-        if not groups:
-            kinds = tuple(kind for kind in settings.kinds if kind != "corrupt")
-        return FaultSchedule.drawn(settings.seed, settings.workers, settings.seconds, kinds, groups)
+        kinds = [kind for kind in kinds if groups or kind != "corrupt"]
+        return FaultSchedule.drawn(self.seed, self.config.run.workers, self.seconds, kinds, groups)
 
     def prepare(self) -> None:
         """Create its folder, with the run file and the fault schedule."""
@@ -239,7 +234,7 @@ class Drill(Rehearsal):
     @property
     def compares_bits(self) -> bool:
         """Whether the faulty run is repeated without faults of its coordinator, to compare results bit for bit."""
-        return self.settings.engine == "virtual" and bool(self.schedule.of("coordinator", "disk_full"))
+        return self.config.run.engine == "virtual" and bool(self.schedule.of("coordinator", "disk_full"))
 
     def perform(
         self, role: Role, say: Callable[[str], None] = lambda text: None, limit: float | None = None
@@ -255,15 +250,14 @@ class Drill(Rehearsal):
             EngineError: if a coordinator ends in a way that the fault schedule does not explain.
             MissingExtra: if what the engine needs is not installed.
         """
-        settings = self.settings
         say(
             {
-                "baseline": f"the baseline run: {self.steps} steps, about {settings.seconds:g} s on the engine's clock",
+                "baseline": f"the baseline run: {self.steps} steps, about {self.seconds:g} s on the engine's clock",
                 "faulty": f"the faulty run: {counted('fault', len(self.schedule.faults))}",
                 "unbroken": "the faulty run again, without faults of its coordinator",
             }[role]
         )
-        limit, schedule = 6 * settings.seconds + 300 if limit is None else limit, self.schedule
+        limit, schedule = 6 * self.seconds + 300 if limit is None else limit, self.schedule
         run, begin, last_step = DrillRun(), time.monotonic(), 0
         journal, outcome = Journal(journal_file(self.out, role)), outcome_file(self.out, role)
         while run.lives < 1 + len(schedule.of("coordinator", "disk_full")) and not outcome.exists():
@@ -285,11 +279,11 @@ class Drill(Rehearsal):
             run.outcome = from_json(outcome.read_bytes())
         elif not run.failure:
             run.failure = f"{run.lives} coordinators did not finish the run"
-        run.journal = merged(journal.read(), recorded(self.out / role))
+        run.journal = in_order(journal.read(), recorded(self.out / role))
         run.seconds = time.monotonic() - begin
         return run
 
-    def _unexplained(self, code: int, entries: list[dict[str, Any]], output: str) -> str:
+    def _unexplained(self, code: int, entries: list[PlainData], output: str) -> str:
         """Return why a coordinator has ended, if the fault schedule does not explain it; empty if it does."""
         ended = [entry for entry in entries if entry["what"] == "ended"]
         if ended:
@@ -310,7 +304,7 @@ class Drill(Rehearsal):
             unbroken: the run without faults of the coordinator, if bits are compared.
         """
         return Findings(
-            engine=self.settings.engine,
+            engine=self.config.run.engine,
             scheme=f"{self.scheme.name}, {self.scheme.rule}",
             steps=self.steps,
             baseline=baseline,

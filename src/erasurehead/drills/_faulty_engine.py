@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, TypeAlias, final
 
 from erasurehead._internal.arrays import Tree
+from erasurehead._internal.documents import Entries, PlainData
 from erasurehead._internal.late_work import rounds_kept
 from erasurehead._internal.resumable import Resumable, as_present, from_plain, to_plain
 from erasurehead.drills._interceptor import Interceptor
@@ -22,7 +23,7 @@ from erasurehead.engines._engine_around import EngineAround
 from erasurehead.engines._wired_engine import WiredProgram
 from erasurehead.errors import EngineError
 
-Record: TypeAlias = Callable[[dict[str, Any]], None]
+Record: TypeAlias = Callable[[PlainData], None]
 """Records an entry of the journal, as plain data."""
 
 OnCoordinatorFault: TypeAlias = Callable[[Fault, bool], None]
@@ -145,7 +146,7 @@ class FaultyEngine(EngineAround):
         return {**own, "engine": inner}
 
     def restore(self, state: Tree, programs: Mapping[int, Program]) -> None:
-        saved: Mapping[str, Any] = state  # pyright: ignore[reportAssignmentType]  # what `state` returned
+        saved: Entries = state  # pyright: ignore[reportAssignmentType]  # what `state` returned
         super().restore(saved["engine"], programs)
         for name in self._checkpointed:
             present = getattr(self, name)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
+from erasurehead._internal.documents import Entries, PlainData
 from erasurehead.drills._journal import Entry, EventLog
 from erasurehead.drills._schedule import Fault, FaultSchedule
-from erasurehead.errors import RecordsError
+from erasurehead.errors import RecordsError, counted
 
 NAMED = "put aside"
 """What happens to a worker that is known to lie."""
@@ -37,7 +37,7 @@ class FaultFinding:
     effect: str = ""
     excused: bool = False
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> PlainData:
         """Return it as plain data."""
         rest = {name: value for name, value in vars(self).items() if name != "fault"}
         return {"fault": self.fault.as_dict(), **rest}
@@ -53,7 +53,7 @@ class Finder:
         outcome: its figures; empty if it did not come to its end.
     """
 
-    def __init__(self, schedule: FaultSchedule, event_log: EventLog, outcome: Mapping[str, Any]) -> None:
+    def __init__(self, schedule: FaultSchedule, event_log: EventLog, outcome: Entries) -> None:
         self.schedule, self.event_log, self.outcome = schedule, event_log, outcome
         self._look = {
             "kill": self._kill,
@@ -94,7 +94,7 @@ class Finder:
         times = self.outcome.get("late", {}).get(str(one.fault.worker), [])
         until = one.fault.until if over is None else over.time
         late = sum(begin.time <= time < until for time in times)
-        effect = f"late in {late} step{'s' * (late != 1)}; the longest took {self._longest(begin.time, until):.3g} s"
+        effect = f"late in {counted('step', late)}; the longest took {self._longest(begin.time, until):.3g} s"
         suspected = self.event_log.first(begin, "suspected", worker=one.fault.worker)
         if suspected is None or suspected.time > until:
             return replace(one, effect=effect)

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
+from erasurehead._internal.documents import PlainData
 from erasurehead.errors import ErasureHeadError
 from erasurehead.runs import RunFolder
 from erasurehead.runs._jsonl import read_lines, to_line
@@ -35,7 +36,7 @@ class Journal:
         self.path = path
         self._unwritten = b""
 
-    def add(self, entry: dict[str, Any]) -> None:
+    def add(self, entry: PlainData) -> None:
         """Append an entry."""
         self._unwritten += to_line(entry).encode()
         self.flush()
@@ -46,7 +47,7 @@ class Journal:
         with contextlib.suppress(OSError), open(self.path, "ab", 0, opener=append) as file:  # else at the next flush
             self._unwritten = self._unwritten[file.write(self._unwritten) :]
 
-    def read(self) -> list[dict[str, Any]]:
+    def read(self) -> list[PlainData]:
         """Return all entries."""
         return read_lines(self.path)
 
@@ -61,14 +62,14 @@ _ENTRIES: Mapping[NoticeKind, str] = {
 """The name of the journal entry for each kind of notice. In journals, `lied` means that a lie was delivered."""
 
 
-def recorded(folder: Path) -> list[dict[str, Any]]:
+def recorded(folder: Path) -> list[PlainData]:
     """Return the notices about workers in the records of a run, and whether it went on without records, as entries."""
     try:
         run = RunFolder.open(folder)
         rows, summary = run.step_rows(), run.summary
     except ErasureHeadError:
         return []
-    entries: list[dict[str, Any]] = [
+    entries: list[PlainData] = [
         {"what": _ENTRIES[notice.kind], "time": notice.time, "worker": worker, "text": notice.reason}
         for row in rows
         for notice in row.notices
@@ -83,14 +84,14 @@ def recorded(folder: Path) -> list[dict[str, Any]]:
     return entries
 
 
-def merged(journal: Iterable[dict[str, Any]], records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def in_order(journal: Iterable[PlainData], records: Iterable[PlainData]) -> list[PlainData]:
     """Return a journal with what the records tell in its place: in the last life that was there at its time.
 
     Arguments:
         journal: of what was done to the run, by its lives, one after the other.
         records: as `recorded` returns them; they are those of the run as it ended.
     """
-    lives: list[list[dict[str, Any]]] = []
+    lives: list[list[PlainData]] = []
     for entry in journal:
         if entry["what"] == "life" or not lives:
             lives.append([])
@@ -142,7 +143,7 @@ class EventLog:
         journal: as `Journal.read` returns it.
     """
 
-    def __init__(self, journal: Iterable[dict[str, Any]]) -> None:
+    def __init__(self, journal: Iterable[PlainData]) -> None:
         self.entries: list[Entry] = []
         life = -1
         for place, row in enumerate(journal):

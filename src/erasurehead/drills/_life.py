@@ -70,6 +70,11 @@ class Strike:
         return f"{victim} killed {at}{', while files were written' * (self.moment == 'writing')}"
 
 
+def life_name(life: int) -> str:
+    """Return the name of the run of a life, and of its folder."""
+    return f"life-{life}"
+
+
 def _end() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.documents import Entries, PlainData
 from erasurehead._internal.resources import usable_cores
-from erasurehead.drills._drill import DrillSettings, Rehearsal
-from erasurehead.drills._life import Strike
+from erasurehead._internal.user_files import StrPath
+from erasurehead.drills._drill import Rehearsal
+from erasurehead.drills._life import Strike, life_name
 from erasurehead.drills._supervisor import CommandResult, kill_all
 from erasurehead.drills._verdicts import CLOSE, DrillVerdict, Judged
 from erasurehead.errors import EngineError, ErasureHeadError, check_count
 from erasurehead.runs import RunFolder
+from erasurehead.runs._config import RunSection, merged
 
 DELAYS = "exponential(mean=0.05, seed=0)"
 """The default injected delays."""
@@ -29,9 +32,10 @@ DELAYS = "exponential(mean=0.05, seed=0)"
 _TIDY = ("virtual", "processes")
 """Engines that leave nothing in the folder for temporary files. The others have files of their own there."""
 
+_IN_A_ROW = 9  # lives that processes on the virtual clock play in a row, as starting one takes longer than a life
 _CHECKPOINTS = 8  # number of checkpoints in a run
 _SECONDS = 3.0  # of the run, by the engine's clock
-_LIMIT = 180.0  # seconds that one process may take
+_LIMIT = 300.0  # seconds that one process may take
 _MAX_PROCESSES = 3  # processes of one life: it is struck once
 
 
@@ -86,7 +90,7 @@ class LivesOutcome(Judged):
             f"{kept} of {len(self.lives)} lives on the {self.engine} engine kept every promise, in {self.seconds:.0f} s"
         )
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> PlainData:
         lives = [{**vars(life), "strike": vars(life.strike)} for life in self.lives]
         figures = {name: value for name, value in vars(self).items() if name != "verdicts"}
         return {**figures, "lives": lives, "passed": self.passed, "verdict": self.verdict}
@@ -97,23 +101,23 @@ class Lives(Rehearsal):
     """A rehearsal of many short runs, each of which is struck once, and continued.
 
     Arguments:
-        settings: settings of the run; its seconds are ignored.
+        tables: tables of the run file, above those that drills take by default.
         count: number of lives, at least 1.
+        seed: seed of the strikes.
         out: folder for lives that have broken a promise, which must be unused; by default a new one in `drills`.
 
     Raises:
         InvalidArgument, DataError: as for `Rehearsal`.
     """
 
-    def __init__(self, settings: DrillSettings, count: int, out: str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, tables: Entries, count: int, seed: int = 0, out: StrPath | None = None) -> None:
         self.count = check_count("lives", count)
-        delays = DELAYS if settings.delays == DrillSettings.delays else settings.delays
-        super().__init__(replace(settings, seconds=_SECONDS, delays=delays), out, _CHECKPOINTS)
+        super().__init__(merged({"delays": {"model": DELAYS}}, tables), _SECONDS, seed, out, _CHECKPOINTS)
         self._aborted = False
 
     def strike(self, life: int) -> Strike:
         """Return what is killed in a life, and when."""
-        return Strike.drawn(self.settings.seed, life, self.settings.workers, self.steps)
+        return Strike.drawn(self.seed, life, self.config.run.workers, self.steps)
 
     def run(self, say: Callable[[str], None] = lambda text: None) -> LivesOutcome:
         """Run all lives: on the virtual clock as many at once as there are processors, otherwise one after the other.
@@ -125,18 +129,20 @@ class Lives(Rehearsal):
             EngineError: if the baseline run does not finish.
             MissingExtra: if what the engine needs is not installed.
         """
-        begin, settings = time.monotonic(), self.settings
+        begin, engine = time.monotonic(), self.config.run.engine
         self.prepare()
-        at_once = usable_cores() if settings.engine == "virtual" else 1
+        at_once = usable_cores() if engine == "virtual" else 1
+        in_a_row = min(_IN_A_ROW, -(-self.count // at_once)) if engine == "virtual" else 1
+        rows = [range(first, min(first + in_a_row, self.count)) for first in range(0, self.count, in_a_row)]
         lives: list[Life] = []
-        baseline = self._play("baseline", -1)
+        baseline = self.coordinate("baseline", _LIMIT)
         if baseline.code != 0:
             output = baseline.output or "it printed nothing"
             raise EngineError(f"the baseline run of a drill ended with code {baseline.code}: {output}")
         expected = RunFolder.open(self.out / "baseline").x
         with ThreadPoolExecutor(at_once) as threads:
             try:
-                for life in threads.map(partial(self._live, expected), range(self.count)):
+                for life in chain.from_iterable(threads.map(partial(self._live, expected), rows)):
                     lives.append(life)
                     for text in life.broken:
                         say(f"life {life.number}, {life.strike}: {text}")
@@ -146,30 +152,34 @@ class Lives(Rehearsal):
                 kill_all()
                 raise
         seconds = time.monotonic() - begin
-        outcome = LivesOutcome(str(self.out), settings.engine, settings.seed, self.steps, tuple(lives), seconds)
-        return outcome.write()
+        return LivesOutcome(str(self.out), engine, self.seed, self.steps, tuple(lives), seconds).write()
 
-    def _play(self, name: str, life: int, has_been_struck: bool = False) -> CommandResult:
-        kills = 0 if life < 0 else len(self.strike(life).workers)
-        return self.coordinate(name, _LIMIT, kills, self.settings.seed, -1 if has_been_struck else life)
+    def _live(self, expected: Array, lives: Iterable[int]) -> list[Life]:
+        """Play lives in a row: each process takes up the one that ended the last, and begins those after it."""
+        left, played, found = [*lives], list[CommandResult](), list[Life]()
+        while left and not self._aborted:
+            kills = len(self.strike(left[0]).workers)
+            played.append(self.coordinate("lives", _LIMIT, kills, self.seed, int(bool(played)), *left))
+            while left:
+                finished = _status(self.out / life_name(left[0])) == "finished"
+                if not finished and played[-1].code is not None and len(played) < _MAX_PROCESSES:
+                    break
+                found.append(self._judged(left.pop(0), played, expected))
+                played = played[-1:] if finished else []
+                if not finished:
+                    break
+        return found
 
-    def _live(self, expected: Array, number: int) -> Life:
-        name, strike = f"life-{number}", self.strike(number)
-        out = self.out / name
+    def _judged(self, number: int, played: Sequence[CommandResult], expected: Array) -> Life:
+        out, strike, run = self.out / life_name(number), self.strike(number), self.config.run
         broken_promises: list[str] = []
-        played: list[CommandResult] = []
-        while not played or (len(played) < _MAX_PROCESSES and _status(out) != "finished"):
-            played.append(self._play(name, number, has_been_struck=bool(played)))
-            if self._aborted:
-                break
-            if played[-1].code is None:
-                broken_promises.append(f"a process had not ended within {_LIMIT:.0f} s")
-                break
+        if played[-1].code is None and _status(out) != "finished":
+            broken_promises.append(f"a process had not ended within {_LIMIT:.0f} s")
         broken_promises += [f"left running: {', '.join(one.leftovers)}" for one in played if one.leftovers]
-        if self.settings.engine in _TIDY:
+        if run.engine in _TIDY:
             broken_promises += [f"left in the temporary folder: {', '.join(one.files)}" for one in played if one.files]
         try:
-            broken_promises += _broken_promises(RunFolder.open(out), strike, self.settings, self.steps, expected)
+            broken_promises += _broken_promises(RunFolder.open(out), strike, run, expected)
         except ErasureHeadError as error:
             broken_promises.append(f"{error} {played[-1].output}".strip())
         if not broken_promises:
@@ -184,18 +194,16 @@ def _status(out: Path) -> str:
         return ""
 
 
-def _broken_promises(
-    folder: RunFolder, strike: Strike, settings: DrillSettings, steps: int, expected: Array
-) -> Iterator[str]:
+def _broken_promises(folder: RunFolder, strike: Strike, run: RunSection, expected: Array) -> Iterator[str]:
     """Yield the promises that a run has broken, as far as a user could see from its folder."""
     summary, rows, x = folder.summary, folder.step_rows(), folder.x
     if summary.get("status") != "finished":
         yield f"the run did not finish: {summary.get('reason') or summary.get('status')}"
         return
-    if [row.step for row in rows] != list(range(steps)) or not all(row.stepped for row in rows):
-        yield f"{len(rows)} of {steps} steps are recorded, but not each of them once and in order"
+    if [row.step for row in rows] != list(range(run.steps)) or not all(row.stepped for row in rows):
+        yield f"{len(rows)} of {run.steps} steps are recorded, but not each of them once and in order"
     apart = float(np.abs(x - expected).max(initial=0.0)) / max(float(np.abs(expected).max(initial=0.0)), 1e-300)
-    if strike.who == "coordinator" and settings.engine == "virtual":
+    if strike.who == "coordinator" and run.engine == "virtual":
         if not np.array_equal(x, expected):
             yield f"the model differs from that of the baseline run: relative difference {apart:.2g}"
     elif not apart <= CLOSE:
@@ -208,5 +216,5 @@ def _broken_promises(
             yield f"the summary reports {summary.get('deaths')} deaths, but the steps of others"
     elif died - set(strike.workers):
         yield f"workers {sorted(died - set(strike.workers))} died without having been killed"
-    if summary.get("workers_at_end") != settings.workers:
-        yield f"{summary.get('workers_at_end')} of {settings.workers} workers were present at the end"
+    if summary.get("workers_at_end") != run.workers:
+        yield f"{summary.get('workers_at_end')} of {run.workers} workers were present at the end"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from erasurehead._internal.documents import PlainData
 from erasurehead.drills._findings import FaultFinding
 from erasurehead.drills._supervisor import DrillRun
 from erasurehead.drills._verdicts import DrillVerdict, Findings, Judged
+from erasurehead.errors import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -19,7 +21,6 @@ def fault_table(findings: Findings) -> Table:
     from rich import box
     from rich.table import Column, Table
 
-    many = len(findings.faults)
     table = Table(
         Column("at", justify="right"),
         "fault",
@@ -27,7 +28,7 @@ def fault_table(findings: Findings) -> Table:
         Column("as", max_width=72),
         "and then",
         box=box.SIMPLE_HEAD,
-        title=f"{many} fault{'s' * (many != 1)} on the {findings.engine} engine: {findings.scheme}",
+        title=f"{counted('fault', len(findings.faults))} on the {findings.engine} engine: {findings.scheme}",
         title_justify="left",
     )
     for one in findings.faults:
@@ -68,7 +69,7 @@ def _costs(run: DrillRun) -> dict[str, str]:
         costs["steps"] = str(outcome["steps"])
         costs["steps taken again"] = str(run.redone)
         costs["training loss"] = f"{outcome['loss']:.9g}"
-        metrics: dict[str, Any] = outcome["metrics"]
+        metrics: PlainData = outcome["metrics"]
         costs |= {name: f"{value:.6g}" for name, value in metrics.items()}
         costs["messages received"] = f"{outcome['received'] / 1e6:.2f} MB"
         costs["workers at the end"] = ", ".join(map(str, outcome["workers"]))

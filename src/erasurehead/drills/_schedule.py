@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -12,8 +11,11 @@ from typing import Any, Literal, Self, TypeAlias, cast, get_args
 import numpy as np
 
 from erasurehead._internal.atomic_files import write_whole
+from erasurehead._internal.documents import Entries, PlainData
+from erasurehead._internal.typed import written
+from erasurehead._internal.user_files import StrPath
 from erasurehead.drills._lying_program import LIES
-from erasurehead.errors import InvalidArgument, check_count, invalid
+from erasurehead.errors import InvalidArgument, check_choice, check_count, check_not_negative, check_positive, invalid
 from erasurehead.runs._config.toml import read_tables, to_toml
 
 Kind: TypeAlias = Literal["kill", "stop", "slow", "corrupt", "disconnect", "disk_full", "coordinator"]
@@ -30,6 +32,7 @@ _LASTING = frozenset({"stop", "slow", "disconnect", "disk_full"})
 _CALM = 0.05  # fraction of the time before the first fault
 _OVER = 0.85  # fraction of the time after which there are no faults
 _PERIOD = 600.0  # seconds in which a worker meets about one fault, and the coordinator one of each kind
+_SECONDS = "must be a finite number of seconds, at least 0"
 
 
 @dataclass(frozen=True)
@@ -55,9 +58,8 @@ class Fault:
     lie: str = ""
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise invalid("kind", f"must be one of {', '.join(KINDS)}", self.kind)
-        _check_seconds("at", self.at, 0.0)
+        check_choice("kind", self.kind, KINDS)
+        check_not_negative("at", self.at, _SECONDS)
         if self.kind in OF_WORKERS:
             check_count(f"worker of {self.kind}", self.worker, at_least=0)
         elif self.worker is not None:
@@ -69,10 +71,10 @@ class Fault:
                 raise invalid(
                     f"lasting of {self.kind}", "must be left out, because this fault takes no time", self.lasting
                 )
-            _check_seconds("lasting", self.lasting, 0.0)
+            check_not_negative("lasting", self.lasting, _SECONDS)
         elif self.kind in _LASTING:
             raise invalid(f"lasting of {self.kind}", "must be a number of seconds", self.lasting)
-        _check_seconds("by", self.by, 0.0)
+        check_not_negative("by", self.by, _SECONDS)
         if (self.by > 0.0) != (self.kind == "slow"):
             raise invalid(f"by of {self.kind}", "must be positive for slow, and left out for other kinds", self.by)
         if self.lie not in (LIES if self.kind == "corrupt" else ("",)):
@@ -89,10 +91,9 @@ class Fault:
             return self.at
         return math.inf if self.lasting is None else self.at + self.lasting
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fault as plain data, without fields that are None."""
-        defaults = {field.name: field.default for field in fields(self)}
-        return {name: value for name, value in vars(self).items() if value != defaults[name]}
+    def as_dict(self) -> PlainData:
+        """Return the fault as plain data, without what is as by default."""
+        return written(self)
 
     def __str__(self) -> str:
         text = self.kind.replace("_", " ")
@@ -116,6 +117,8 @@ class FaultSchedule:
     faults: tuple[Fault, ...] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.faults, Sequence) or not all(isinstance(one, Fault) for one in self.faults):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise invalid("faults", "must be a tuple of faults", self.faults)
         object.__setattr__(self, "faults", tuple(sorted(self.faults, key=lambda fault: fault.at)))
 
     @classmethod
@@ -144,7 +147,7 @@ class FaultSchedule:
         """
         check_count("seed", seed, at_least=0)
         check_count("workers", workers)
-        _check_seconds("seconds", seconds, 1e-9)
+        check_positive("seconds", seconds, "must be a finite number of seconds, positive")
         chosen: list[Kind] = [kind for kind in KINDS if kind in set(kinds)]
         unknown = sorted(set(kinds) - set(KINDS))
         if unknown or not chosen:
@@ -214,22 +217,16 @@ class _Drawing:
         return worker
 
 
-def _check_seconds(argument: str, value: object, least: float) -> None:
-    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not number or float(value) < least:  # pyright: ignore[reportArgumentType]  # it is a number
-        raise invalid(argument, f"must be a finite number of seconds, {'positive' if least else 'at least 0'}", value)
-
-
 _KEYS = tuple(field.name for field in fields(Fault))
 
 
-def write_schedule(schedule: FaultSchedule, path: str | os.PathLike[str]) -> None:
+def write_schedule(schedule: FaultSchedule, path: StrPath) -> None:
     """Write a fault schedule to a TOML file."""
     text = "\n".join(f"[[fault]]\n{to_toml(fault.as_dict())}" for fault in schedule.faults)
     write_whole(Path(path), [text.encode()])
 
 
-def read_schedule(path: str | os.PathLike[str]) -> FaultSchedule:
+def read_schedule(path: StrPath) -> FaultSchedule:
     """Read a fault schedule from a TOML file, as written by `write_schedule`.
 
     Raises:
@@ -247,7 +244,7 @@ def read_schedule(path: str | os.PathLike[str]) -> FaultSchedule:
 def _fault(row: Any, where: str) -> Fault:
     if not isinstance(row, Mapping):
         raise InvalidArgument("fault", f"must be a table with the keys {', '.join(_KEYS)}", row, place=where)
-    given = dict(cast("Mapping[str, Any]", row))
+    given = dict(cast("Entries", row))
     unknown = [key for key in given if key not in _KEYS]
     if unknown:
         sentence = f"there is no key {unknown[0]!r}; the keys are {', '.join(_KEYS)}."

@@ -15,13 +15,12 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from erasurehead._internal.cleanup_process import MARK, cleanup, marked
+from erasurehead._internal.documents import PlainData
 from erasurehead.drills._journal import EventLog
 from erasurehead.errors import MissingExtra
 
-_SHARED = Path("/dev/shm")
 GRACE = 20.0
 """Seconds within which all processes of a coordinator must end after it."""
 
@@ -42,8 +41,8 @@ class DrillRun:
         leftovers: processes that outlived their coordinator and had to be killed.
     """
 
-    outcome: dict[str, Any] | None = None
-    journal: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    outcome: PlainData | None = None
+    journal: list[PlainData] = field(default_factory=list[PlainData])
     lives: int = 0
     redone: int = 0
     seconds: float = 0.0
@@ -142,16 +141,13 @@ def _launcher(ranks: int) -> list[str]:
 
 @contextlib.contextmanager
 def _temporary_folders() -> Generator[dict[str, str]]:
-    """Create folders for temporary files, which a killed coordinator cannot remove; yield them as environment."""
-    with contextlib.ExitStack() as ends:
-        folders = {"TMPDIR": ends.enter_context(_folder(None))}
-        if _SHARED.is_dir():
-            folders["OMPI_MCA_btl_sm_backing_directory"] = ends.enter_context(_folder(str(_SHARED)))
-        yield folders
+    """Create a folder for temporary files, which a killed coordinator cannot remove; yield it as environment.
 
-
-def _folder(base: str | None) -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix=f"erasurehead-{os.getpid()}-", dir=base, ignore_cleanup_errors=True)
+    Open MPI's go there, too, and not into shared memory: who kills the drill itself must leave nothing there.
+    """
+    prefix = f"erasurehead-{os.getpid()}-"
+    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
+        yield {"TMPDIR": folder, "OMPI_MCA_btl_sm_backing_directory": folder}
 
 
 def _terminate(process: subprocess.Popen[bytes]) -> None:

@@ -6,9 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from erasurehead._internal.atomic_files import write_whole
+from erasurehead._internal.documents import PlainData
 from erasurehead.drills._findings import NAMED, FaultFinding
 from erasurehead.drills._schedule import SILENCING
 from erasurehead.drills._supervisor import DrillRun
@@ -63,9 +64,10 @@ class Judged(ABC):
         """Whether every guarantee was kept."""
         return all(verdict.kept is not False for verdict in self.verdicts)
 
-    @abstractmethod
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> PlainData:
         """Return it as plain data, ready for JSON."""
+        verdicts = [vars(verdict) for verdict in self.verdicts]
+        return {"passed": self.passed, "verdicts": verdicts, "folder": self.folder}
 
     def write(self) -> Self:
         """Write the report into the folder, and return this."""
@@ -102,21 +104,19 @@ class Findings(Judged):
     def judge(self) -> Iterator[DrillVerdict]:
         return _verdicts(self)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> PlainData:
         return {
             "engine": self.engine,
             "scheme": self.scheme,
             "steps": self.steps,
-            "passed": self.passed,
-            "verdicts": [vars(verdict) for verdict in self.verdicts],
+            **super().as_dict(),
             "faults": [finding.as_dict() for finding in self.faults],
             "runs": {name: _run(run) for name, run in (("baseline", self.baseline), ("faulty", self.faulty))},
             "same_bits": self.same_bits,
-            "folder": self.folder,
         }
 
 
-def _run(run: DrillRun) -> dict[str, Any]:
+def _run(run: DrillRun) -> PlainData:
     outcome = {key: value for key, value in (run.outcome or {}).items() if key not in ("ends", "late")}
     return {
         **outcome,
@@ -150,7 +150,7 @@ def _verdicts(findings: Findings) -> Iterator[DrillVerdict]:
     yield DrillVerdict(f"left running: {', '.join(left)}" if left else "nothing was left running", not left)
 
 
-def _accuracy(baseline: dict[str, Any], faulty: dict[str, Any]) -> DrillVerdict:
+def _accuracy(baseline: PlainData, faulty: PlainData) -> DrillVerdict:
     apart = abs(faulty["loss"] - baseline["loss"]) / max(abs(baseline["loss"]), 1e-300)
     text = f"the last model's loss is {faulty['loss']:.9g}, and {baseline['loss']:.9g} in the baseline run"
     if baseline["residual"] > _EXACT:

@@ -36,6 +36,6 @@ if TYPE_CHECKING:
     from erasurehead.engines._ray.engine import RayEngine as RayEngine
     from erasurehead.engines._virtual import VirtualEngine as VirtualEngine
     from erasurehead.engines._wires import Wire as Wire
-    from erasurehead.engines._worker_loop import Transport as Transport
+    from erasurehead.engines._worker_loop import Room as Room, Transport as Transport
 
 __getattr__, __dir__ = lazy_names(__name__)

@@ -51,6 +51,12 @@ step, in the round `of`. Its `prior` has the number of each message that is aske
 reported as done."""
 
 
+QUESTIONS = "questions"
+"""Key of the note of an order that is answered with one number for each message that it names. Its value has, for
+each: the number of the message; which of the tasks that it is the sum over are to be summed, counted from 0, the first
+and one more than the last; and which element of that sum is wanted."""
+
+
 @dataclass(frozen=True, eq=False)
 class Order:
     """What the coordinator asks the workers to compute.
@@ -326,7 +332,8 @@ def told(error: BaseException) -> str:
 class Engine(ABC):
     """Where workers run. As a context manager, it ends all workers on exit, and frees their shared memory.
 
-    A copy of an engine, also through a pickle, is a new one with the same settings, and without workers.
+    A copy of an engine, also through a pickle, is a new one with the same settings, and without workers. Records and
+    the command line call it by its `name`.
     """
 
     name: ClassVar[str]

@@ -105,7 +105,7 @@ class PeerChannels(ABC):
 
     @abstractmethod
     def tell(self, worker: int, head: bytes) -> None:
-        """Send bytes to a worker; never waits. Nothing happens if the worker is gone."""
+        """Send the bytes of a head to a worker; never waits. Nothing happens if the worker is gone."""
 
     @abstractmethod
     def close(self) -> None:

@@ -55,7 +55,7 @@ from erasurehead.engines._virtual_state import (
     worker_from,
     worker_to_tree,
 )
-from erasurehead.errors import DataError, EngineError, NothingUnderWay, check_count, invalid, real
+from erasurehead.errors import DataError, EngineError, NothingUnderWay, check_count, check_not_negative, invalid, real
 
 _WHOEVER = -1
 """Stands on the heap for any life: the event is for whichever worker has the number then."""
@@ -88,8 +88,7 @@ class VirtualEngine(Engine, FaultInjection):
         seed: int = 0,
     ) -> None:
         self.late: LateWork = check_late(late)
-        if not (math.isfinite(real(seconds_per_task)) and seconds_per_task >= 0):
-            raise invalid("seconds_per_task", "must be a finite number of seconds, at least 0", seconds_per_task)
+        check_not_negative("seconds_per_task", seconds_per_task, "must be a finite number of seconds, at least 0")
         self.delays = None if delays is None else as_delays(delays)
         self.seed = check_count("seed", seed, at_least=0)
         self._draws = RoundDraws(self.delays, self.seed)
@@ -137,7 +136,7 @@ class VirtualEngine(Engine, FaultInjection):
 
     def offer(self, workers: int, host: str, at: float | None = None) -> None:
         """Make room for more workers on a host, now or at a given time of the virtual clock."""
-        time = self.now() if at is None else at
+        time = self._when(at)
         self._push(time, _WHOEVER, _WHOEVER, Offered(workers, host, time))
 
     def _make_room(self, offered: Offered) -> None:
@@ -266,8 +265,14 @@ class VirtualEngine(Engine, FaultInjection):
 
     def kill(self, worker: int, at: float | None = None) -> None:
         """End a worker, now or at a given time of the virtual clock."""
-        time = self.now() if at is None else at
+        time = self._when(at)
+        check_count("worker", worker, at_least=0)
         self._push(time, worker, _WHOEVER, Died(worker, "killed", time))
+
+    def _when(self, at: float | None) -> float:
+        if at is not None and not real(at) >= 0.0:
+            raise invalid("at", "must be a number of seconds of at least 0", at)
+        return self.now() if at is None else at
 
     def pause(self, worker: int) -> None:
         state = self._workers[worker]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from erasurehead._internal import text_parser
 from erasurehead._internal.arrays import Array
 from erasurehead.engines._base import MessageLost
-from erasurehead.errors import InvalidArgument, check_count, invalid
+from erasurehead.errors import InvalidArgument, check_choice, check_count, invalid
 
 Key: TypeAlias = tuple[int, int]
 """Identifies a vector: the step, and its content. Equal vectors with equal keys are encoded to equal bits."""
@@ -103,8 +103,7 @@ class Cast(Wire):
     _DIGITS: ClassVar[dict[str, int]] = {"float32": 24, "float16": 11, "bfloat16": 8}
 
     def __post_init__(self) -> None:
-        if self.dtype not in self._DIGITS:
-            raise invalid("dtype", f"must be one of {', '.join(sorted(self._DIGITS))}", self.dtype)
+        check_choice("dtype", self.dtype, sorted(self._DIGITS))
 
     @property
     def error(self) -> float:

@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.late_work import LateWork, rounds_kept
@@ -16,6 +16,7 @@ from erasurehead.engines._base import UNTIL_NEWER, WORKED, MessageSpec, Order, P
 
 _LONGEST = 1e9  # seconds; longer delays are as good as endless
 _PAUSE = 0.001  # seconds between two looks for room that the coordinator still reads
+_MOST_OVERSLEPT = 0.05  # seconds of a wait that was too long that later ones make up for: more is no mere waking up
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,7 @@ class OutgoingMessage:
     started: float
     last: bool
     worked: float | None = None
+    reason: ClassVar[str] = ""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ Answer: TypeAlias = OutgoingMessage | Failure
 
 
 class Transport(ABC):
-    """The way between a worker and its coordinator, as the loop needs it.
+    """The way between a worker and its coordinator, as the loop that answers orders needs it.
 
     What ends the loop (the coordinator is gone, the worker is recalled) is an exception of the transport's own, which
     `ends` names: the loop lets it through.
@@ -120,6 +122,22 @@ class Transport(ABC):
     def free(self, room: Room) -> None:
         """Give back room whose message is not sent."""
 
+    def answers(self, number: int, program: Program, delays: Delays | None, late: LateWork) -> Iterator[Answer]:
+        """Answer orders without end: this is all that a worker does, on any engine.
+
+        Arguments:
+            number: number of the worker.
+            program: what it runs.
+            delays: injected after computing; None for none.
+            late: what to do when a newer order is out while an injected delay still runs.
+
+        Yields:
+            Answers to be sent, in order; a message's room may be written again afterwards. One with a `reason` says
+            why the order of its `order_round` is not answered; the others hold a message, in `room`, for an `order`,
+            when work on it `started`, how long it was `worked` on, and whether it is the `last` one.
+        """
+        return WorkerLoop(number, program, delays, late, self).answers()
+
 
 class WorkerLoop:
     """Answers orders.
@@ -143,6 +161,7 @@ class WorkerLoop:
         self.preempt, self._kept = late == "preempt", rounds_kept(late)
         self.transport = transport
         self._worked: float | None = None  # seconds of computing the last message
+        self._overslept = 0.0  # seconds by which an order's last message came after its delay was over
 
     def answers(self) -> Iterator[Answer]:
         """Yield the answers, in order and without end; a message's room may be written again afterwards."""
@@ -155,7 +174,7 @@ class WorkerLoop:
                 yield from self._answer(order, started)
 
     def _answer(self, order: Order, started: float) -> Iterator[Answer]:
-        whole = True
+        whole, self._overslept = True, 0.0
         try:
             try:
                 taken = self.program.take(order)
@@ -218,10 +237,14 @@ class WorkerLoop:
         return room
 
     def _sit_out(self, seconds: float) -> bool:
-        """Wait for `seconds`; return False as soon as the work is to be dropped."""
-        until = time.monotonic() + seconds
+        """Wait for `seconds`; return False as soon as the work is to be dropped.
+
+        What the last wait was too long by is taken off: with many messages an order, it would add up.
+        """
+        until = time.monotonic() + seconds - self._overslept
         while not self._outdated():
-            if time.monotonic() >= until:
+            if (now := time.monotonic()) >= until:
+                self._overslept = min(now - until, _MOST_OVERSLEPT)
                 return True
             self.transport.wait(until, welcome=self.preempt)
         return False

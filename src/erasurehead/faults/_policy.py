@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
-from erasurehead.errors import check_count, invalid, real
+from erasurehead._internal.documents import PlainData
+from erasurehead.errors import check_count, check_type, invalid, real
 
 OnDeath: TypeAlias = Literal["replace", "spread", "leave"]
 OnLoss: TypeAlias = Literal["stop", "go_on"]
 OnSuspicion: TypeAlias = Literal["report", "replace", "ignore"]
 
 
-def _metadata(text: str, option: str, metavar: str = "", **rules: Any) -> dict[str, Any]:
+def _metadata(text: str, option: str, metavar: str = "", **rules: Any) -> PlainData:
     """Return the metadata of a field, from which run file keys and command-line options are made."""
     return {"text": text, "option": option, "metavar": metavar, **rules}
 
@@ -90,6 +91,8 @@ class FaultPolicy:
             value, choices = getattr(self, name), get_args(kind)
             if value not in choices:
                 raise invalid(f"fault_policy.{name}", f"must be one of {', '.join(map(repr, choices))}", value)
+        for name in ("grow", "verify"):
+            check_type(f"fault_policy.{name}", getattr(self, name), bool, "must be True or False")
         check_count("fault_policy.replacements", self.replacements, at_least=0)
         if self.suspect_after is not None and not real(self.suspect_after) > 0:
             raise invalid("fault_policy.suspect_after", "must be a positive number of seconds", self.suspect_after)

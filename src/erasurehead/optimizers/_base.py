@@ -13,7 +13,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.resumable import Resumable
 from erasurehead.engines import Order
-from erasurehead.errors import InvalidArgument, check_count, invalid
+from erasurehead.errors import check_count, invalid
 from erasurehead.problems import Penalty, Problem
 from erasurehead.problems._penalties import L2
 
@@ -76,7 +76,7 @@ class Answer:
         work_odds: how much likelier it seems that messages take the longer the more work is in them than that they
             have a time of their own, as on a slow network: the log of the odds; inf while too little is known.
         pace: for how many seconds a worker computes a gradient, as the messages in time said, the slowest of them; inf
-            where none said, as only the first orders ask.
+            where none said, as few orders ask.
         took: how long workers were at the messages that came, late ones included, in seconds.
     """
 
@@ -99,7 +99,7 @@ class Optimizer(Resumable, ABC):
 
     Asking and telling are separate so that methods that need two points per order, or that skip a step, fit the same
     loop. A subclass must implement `tell`. It overrides `ask` if it needs more than the gradient at `x`, `state` and
-    `restore` if it keeps more than the model, and `reject` if it can take a step back.
+    `restore` if it keeps more than the model.
 
     Arguments:
         x: the first model, shape (n_parameters,). All later models have its dtype: float32 remains float32; numbers
@@ -197,19 +197,8 @@ class Optimizer(Resumable, ABC):
             answer: what came of the last order. The simplest optimizers read its `estimate` alone.
         """
 
-    def reject(self) -> None:
-        """Undo the last `tell`: restore the model, and everything that moved with it.
-
-        `step` is not decreased: the same order is asked again, as another step. Only one step can be undone.
-
-        Raises:
-            InvalidArgument: if there is no step to undo, or this optimizer keeps none.
-        """
-        sentence = f"{type(self).__name__} cannot take a step back."
-        raise InvalidArgument("optimizer", "must be one that keeps the step before", sentence=sentence)
-
     def landed(self, x: Array, rate: float) -> Array:
-        """Return where a step along the gradients ends: at the proximal point of the penalty's sharp part, if any."""
+        """Return where a step to x at this rate ends: at the proximal point of the penalty's sharp part, if any."""
         return self.penalty.prox(x, rate) if self.penalty.sharp else x
 
     def restore(self, state: Mapping[str, Any]) -> None:

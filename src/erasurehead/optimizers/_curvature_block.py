@@ -18,9 +18,13 @@ _BYTES = 8  # times those of a gradient, that a block may take
 _FEWEST = 20_000  # numbers that it may take in any case: 160 kB
 _MOST_SIDE = 600  # rows of a matrix: to factorise it takes the coordinator some 10 ms
 _NEAR = 2.0  # entries of a mean sample that must be in the block's columns
+_PAIRED = 1.0 + 1e-9  # without which nothing lies between columns
+_HELD = 0.8  # of all, that are in those of a block that gains much
 _DAMPING = 1e-13  # of each curvature, at first
 _HIDDEN, _SURELY = 1e-12, 1e-4  # of a column's curvature: less is mostly rounding; a pivot that leaves far more
 _PAIR, _NUMBER = 0.25, 25.0  # work, in that of an entry of a gradient, of a pair of entries, and of a number of all
+_SPARSE_PAIR, _SPARSE_NUMBER = 0.3, 4.0  # likewise, where most entries are 0
+_SPARSE_ENTRY, _ELSEWHERE = 6.0, 2.5  # there, of an entry in the block's columns, and of one in any
 _FLAT, _STEEP = 0.01, 10.0  # of the bound on the curvature, between which second derivatives must be in the mean
 _CHANGED = 1.3  # times as much or as little, that the objective bends along a step as the block says
 
@@ -48,12 +52,13 @@ class CurvatureBlock(Resumable):
         asked: whether an answer is awaited.
         places: the parameters that are in it, output by output, shape (n_places,); empty before they were chosen.
         least: the least curvature along one of them.
+        holds_most: whether nearly all curvature is along them.
     """
 
-    checkpointed = ("asked", "least", "_columns", "_work", "_sums", "_off", "_spent")
+    checkpointed = ("asked", "least", "holds_most", "_columns", "_work", "_sums", "_off", "_spent")
 
     def __init__(self) -> None:
-        self.asked = False
+        self.asked = self.holds_most = False
         self.least = 1.0
         self._outputs, self._most, self._size, self._samples, self._fixed = 0, 0, 0, 1, False
         self._spent = 0  # gradients since it was asked for
@@ -152,10 +157,19 @@ class CurvatureBlock(Resumable):
         most = min(most, _MOST_SIDE, np.count_nonzero(own > 0.0))
         columns = np.sort(np.argsort(-own, kind="stable")[:most])
         near = entries * float(own[columns].sum() / own.sum()) if most else 0.0
-        self._off = not most or not (self.coupled or near >= _NEAR)
+        self._off = not most or near < (_PAIRED if self.coupled else _NEAR)
         if not self._off:
             self._columns, self.least = columns, float(own[columns].min())
-            self._work = (_PAIR * near * near + _NUMBER * self.numbers / self._samples) / max(1.0, entries)
+            self.holds_most = near >= _HELD * entries
+            own = own * (entries / own.sum())  # of ones, the share of the samples that have them
+            rare = np.minimum(own, 1.0 - own) if own.max() < 1.0 + 1e-9 else own  # see `kernels.weighted_pairs`
+            each = self.numbers / self._samples
+            if 2.0 * entries > len(own):
+                work = _PAIR * near * near + _NUMBER * each
+            else:
+                pairs = float(rare[columns].sum()) ** 2
+                work = _SPARSE_PAIR * pairs + _SPARSE_NUMBER * each + _SPARSE_ENTRY * near + _ELSEWHERE * entries
+            self._work = work / max(1.0, entries)
 
     @property
     def marks(self) -> Array:

@@ -31,6 +31,8 @@ _MOST = 15  # times as many arrivals as there are parts, after which whole gradi
 _DROPPED, _CARRIED = 0.1, 1 / 3  # of the parts, that a step waits for, if late work is dropped or carried on
 _BLOCK_GROWS = 1.5  # times the data that the block in use is of: one of more data is worth computing its inverse
 _EARNED = 4.0  # times as many arrivals as a block is gradients' work, after which it is asked for whatever it costs
+_BUSY = 4 / 3  # likewise, for each worker who is at it, if late work is carried on
+_SHARED = 1.25  # times as many messages as news, of parts that have several workers
 _PROMPT, _NEVER = 2.0, 8.0  # times as long as one in ten, that nine in ten take, and that none does, if nobody is late
 _LITTLE = 0.5  # of the time in which the first answers came, that more work may take
 _OWN, _SHARE = 3, 0.3  # models of parts' own, and of all parts at most, after which no more are asked for
@@ -98,8 +100,11 @@ class FewArrivals(Resumable):
     known, if that is little work in the same sense, to find out whether longer messages take longer, and further ones
     if they do not. Where they do, one order asks for it after four times as many arrivals as it is gradients' work, and
     further ones after as many again, as long as it gains: what a single part says is of use where parts are alike, and
-    not asking cost up to three times the time where delays grow with the work. B begins with it before anything else is
-    known, and then as long as it gains; while it does, `"slow"` is no reason.
+    not asking cost up to three times the time where delays grow with the work. Where late work is carried on, a worker
+    that sums a block says nothing else meanwhile: if nobody else has its tasks, all steps wait for what it said before.
+    Then it is asked for after 4/3 times its work for each part, and elsewhere for each part that a step waits for; and
+    with more than twelve parts only if four fifths of the curvature are along its columns. B begins with it before
+    anything else is known, and then as long as it gains; while it does, `"slow"` is no reason.
 
     A step waits for a tenth of the parts. Under `carried`, workers are busy and an order is answered slowly, but some
     order is answered all the time: a step waits for a third of the parts, of whichever order it is.
@@ -122,6 +127,7 @@ class FewArrivals(Resumable):
         "_own",
         "_own_since",
         "_n_own",
+        "_messages",
         "_took",
         "_spoke",
         "_refused",
@@ -161,6 +167,7 @@ class FewArrivals(Resumable):
         self._own: Mapping[str, float] = {}  # what the next order is to ask for of the parts' own models
         self._own_since = 0  # the first step that asks for them
         self._n_own = 0  # how many have come
+        self._messages = 0  # that have come in all, news or not
         self._took: list[float] = []  # seconds of the last messages
         self._spoke: list[int] = []  # the parts that spoke last, by their first tasks
         self._refused = False  # whether they do not suit the other parts
@@ -190,9 +197,8 @@ class FewArrivals(Resumable):
     def note(self) -> dict[str, Any]:
         """What the next order is to say beside its point: see `wait_rules.early`."""
         first = self._rounds == 0
-        share = _CARRIED if self._carried else _DROPPED
         return {
-            "arrivals": max(1, round(share * self.n_parts)),
+            "arrivals": self._arrivals,
             "probing": first,
             "while_it_pays": not self._carried,
             CURVATURE: not self._known.bounded and (first or not self._carried),
@@ -201,6 +207,10 @@ class FewArrivals(Resumable):
             **(self._memory.block.note if self._memory.block.asked else {}),
             **({OWN_MODEL: self._own, CURVATURE: True} if self._own else {}),
         }
+
+    @property
+    def _arrivals(self) -> int:
+        return max(1, round((_CARRIED if self._carried else _DROPPED) * self.n_parts))
 
     @property
     def marks(self) -> tuple[Array, ...]:
@@ -419,7 +429,12 @@ class FewArrivals(Resumable):
             self._own = {}
         pays = answer.work_odds < SURE or not self._probed
         serves = known.block is None or self._memory.n_columns > 0
-        earned = block.chosen and serves and self._heard - self._asked >= _EARNED * block.work
+        least = _EARNED
+        if self._carried:
+            self._messages += len(answer.took)
+            least = _BUSY * (self._arrivals if self._messages > _SHARED * self._heard else self.n_parts)
+        pays_dear = block.holds_most or not self._carried or self.n_parts <= _MANY_PARTS
+        earned = block.chosen and serves and pays_dear and self._heard - self._asked >= least * block.work
         block.asked = known.block_share < 1.0 - 1e-9 and (earned or (self.block_is_cheap and pays))
         if block.asked:
             self._asked = self._heard

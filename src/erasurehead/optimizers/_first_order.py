@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead._internal.resumable import checkpointed_names
-from erasurehead.errors import InvalidArgument, invalid, real
+from erasurehead.errors import invalid, real
 from erasurehead.optimizers._base import Answer, Optimizer
 from erasurehead.optimizers._schedules import Schedule, as_schedule
 
 _RESTARTS = 3
 """Number of restarts of Nesterov's method before its step size begins to fall."""
-
-_NO_MODEL = ("step", "_before")
-"""What a state has beside all that moves with the model, none of which is ever changed in place."""
 
 
 class FirstOrder(Optimizer):
@@ -32,16 +26,12 @@ class FirstOrder(Optimizer):
         schedule: the step size of each step.
     """
 
-    checkpointed = ("_before",)
-
     def __init__(self, x: Array, rate: float | str | Schedule) -> None:
         super().__init__(x)
         self.schedule = as_schedule(rate)
-        self._before: Mapping[str, Any] | None = None  # the state before the last step, by attributes, for `reject`
 
     def tell(self, answer: Answer) -> None:
         """Take a step along the estimated gradient (penalty included), or none if there is no estimate."""
-        self._before = {name: getattr(self, name) for name in checkpointed_names(type(self)) if name not in _NO_MODEL}
         if answer.estimate is not None:
             rate = answer.share * self.schedule(self.step)
             self.x = self.move(answer.estimate, rate).astype(self.x.dtype, copy=False)
@@ -49,14 +39,7 @@ class FirstOrder(Optimizer):
 
     @abstractmethod
     def move(self, gradient: Array, rate: float) -> Array:
-        """Return the next model, shape (n_parameters,); it is cast to the model's dtype."""
-
-    def reject(self) -> None:
-        if self._before is None:
-            sentence = "there is no step to take back: only the last step can be, and only once."
-            raise InvalidArgument("optimizer", "must have a step to take back", sentence=sentence)
-        vars(self).update(self._before)
-        self._before = None
+        """Return the next model along a gradient at a rate, shape (n_parameters,); it is cast to the model's dtype."""
 
 
 class GradientDescent(FirstOrder):

@@ -14,6 +14,7 @@ _STEADY = 3  # steps in a row that promised no more than the one before, after w
 _STEADY_AGAIN = 10  # likewise, once the memory has been dropped
 _STEADY_FAR = 12  # likewise, where the first gradient was long only because the first model was far off
 _FAR = 1e-6  # of the greatest objective so far: below it the first model was far off
+_IDLE = 30  # steps in a row that have not lowered the objective, after which a short gradient is the end in any case
 _SAME = 1e-6  # of the objective: by how much it may be lower once there is nothing to gain for the second time
 
 
@@ -35,9 +36,11 @@ class NothingToGain(Resumable):
 
     A gradient that is short beside the first one is no end by itself where the objective has fallen a million times:
     with targets far from 0 that one was as long as they are, and what is left may hide all that there is to gain.
+    Rounding may then be more than 1e-12 of the objective: a short gradient is the end, too, after thirty steps in a row
+    that have not lowered the objective by as much in all.
     """
 
-    checkpointed = ("_promise", "_calm", "_steady", "_claimed", "_asked", "_greatest", "_value")
+    checkpointed = ("_promise", "_calm", "_steady", "_claimed", "_asked", "_greatest", "_value", "_lowest", "_idle")
 
     def __init__(self) -> None:
         self._promise = math.inf  # of the last step
@@ -47,6 +50,8 @@ class NothingToGain(Resumable):
         self._asked = False  # whether the gradient is so short that this has to be found again
         self._greatest = 0.0  # the greatest objective so far
         self._value = math.inf  # the newest one
+        self._lowest = math.inf  # the objective when a step lowered it for the last time
+        self._idle = 0  # steps since then
 
     def hear(self, promise: float, value: float, bent: bool) -> None:
         """Take note of a step that begins.
@@ -61,6 +66,9 @@ class NothingToGain(Resumable):
         self._calm = 0 if not (nothing and bent) else self._calm + (steady or noise)
         self._steady = self._steady + 1 if steady else 0
         self._promise, self._value, self._greatest = promise, value, max(self._greatest, value)
+        self._idle += 1
+        if value < self._lowest - _NOTHING * abs(value):
+            self._lowest, self._idle = value, 0
 
     @staticmethod
     def nothing(promise: float, value: float) -> bool:
@@ -92,7 +100,8 @@ class NothingToGain(Resumable):
         """
         claimed = self._claimed < math.inf
         wanted = _STEADY_AGAIN if claimed else _STEADY
-        if self._steady < (_STEADY_FAR if self._value < _FAR * self._greatest else wanted):
+        far = self._value < _FAR * self._greatest
+        if self._steady < (_STEADY_FAR if far else wanted) and self._idle < _IDLE:
             return False
         self._asked = flat and not claimed
         return not self._asked
@@ -130,3 +139,4 @@ class NothingToGain(Resumable):
     def forget(self) -> None:
         """Begin to count anew."""
         self._promise, self._calm, self._steady, self._asked = math.inf, 0, 0, False
+        self._lowest, self._idle = math.inf, 0

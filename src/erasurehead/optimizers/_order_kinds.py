@@ -77,6 +77,11 @@ def asks_curvature(order: Order) -> bool:
     return bool(order.note.get(CURVATURE, kind_of(order.kind).curvatures))
 
 
+def asks_more(order: Order) -> bool:
+    """Return whether messages that answer an order are longer, or more work, than those with a gradient alone."""
+    return order.kind == NEWTON or asks_curvature(order) or bool(block_of(order)) or OWN_MODEL in order.note
+
+
 def vectors_of(order: Order) -> int:
     """Return how many vectors of a gradient's length a message begins with that answers an order."""
     return 1 + asks_curvature(order) + 2 * (OWN_MODEL in order.note)

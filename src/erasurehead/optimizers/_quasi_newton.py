@@ -76,7 +76,7 @@ class QuasiNewton(Optimizer):
     On convex problems a step at whose end the objective still falls has lowered it, whatever rounding makes of that.
 
     With l1, alone or in an elastic net, it is a proximal quasi-Newton method (Lee, Sun and Saunders, "Proximal
-    Newton-type methods for minimizing composite functions", 2014): each direction leads to where the model of the
+    Newton-type methods for minimising composite functions", 2014): each direction leads to where the model of the
     objective that L-BFGS makes, with the penalty as it is, is about least. `sharp_step` says how; that takes no
     gradients. Parameters become exactly 0. The penalty is taken to be linear wherever no parameter changes its sign.
     Products with the matrix itself, and not its inverse, cost more the more pairs there are: up to 100 are used, fewer

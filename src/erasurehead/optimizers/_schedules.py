@@ -6,10 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from erasurehead._internal.text_parser import read
-from erasurehead.errors import invalid, real
+from erasurehead.errors import check_positive, invalid, real
 
 
 class Schedule(ABC):
@@ -21,8 +19,7 @@ class Schedule(ABC):
 
 
 def _check_rate(rate: float) -> None:
-    if not (np.isfinite(real(rate)) and rate > 0):
-        raise invalid("rate", "must be a positive finite number", rate)
+    check_positive("rate", rate, "must be a positive finite number")
 
 
 @dataclass(frozen=True)

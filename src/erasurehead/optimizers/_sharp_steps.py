@@ -24,7 +24,7 @@ def sharp_step(penalty: Penalty, matrix: LBFGSMatrix, x: Array, gradient: Array)
     """Return a step from a model, and by how much it changes the quadratic part's slope and the sharp penalty.
 
     It leads to where `gradient @ step + step @ B @ step / 2`, together with the sharp part of the penalty, is about
-    least, as in proximal Newton methods (Lee, Sun and Saunders, "Proximal Newton-type methods for minimizing composite
+    least, as in proximal Newton methods (Lee, Sun and Saunders, "Proximal Newton-type methods for minimising composite
     functions", 2014). The model is minimised in rounds: one step along the shortest subgradient, in the metric of B's
     diagonal, finds which parameters are 0; one of Newton's method moves those that are not, by the matrix that belongs
     to these alone. Both stop where a parameter becomes 0 (Andrew and Gao, "Scalable training of L1-regularized

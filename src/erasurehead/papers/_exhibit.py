@@ -8,6 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from erasurehead._internal.documents import PlainData
 from erasurehead.papers._numbers import FigureTable
 from erasurehead.reports import _canvas as canvas
 from erasurehead.reports._canvas import FAINT, Axes
@@ -41,7 +42,7 @@ class Exhibit:
     draw: Callable[[Axes], None] | None = None
     panel: str = ""
 
-    def as_dict(self, files: Sequence[Path]) -> dict[str, Any]:
+    def as_dict(self, files: Sequence[Path]) -> PlainData:
         """Return the exhibit as plain data, without the long table."""
         return {
             "figure": self.id,
@@ -52,10 +53,10 @@ class Exhibit:
         }
 
     def write(self, folder: Path) -> list[Path]:
-        """Write the numbers as CSV and Parquet and, unless it is a table, the picture as PNG and SVG.
+        """Write the numbers as CSV and, unless it is a table, the picture as PNG and SVG.
 
         Raises:
-            MissingExtra: if matplotlib or pyarrow is not installed.
+            MissingExtra: if matplotlib is not installed.
         """
         paths: list[Path] = []
         if self.draw is not None:
@@ -66,10 +67,7 @@ class Exhibit:
                 paths += canvas.save(figure, folder, self.name, ("png", "svg"))
         numbers = folder / f"{self.name}.csv"
         self.numbers.write_csv(numbers)
-        self.numbers.write_parquet(
-            numbers.with_suffix(".parquet"), {"title": self.title, "notes": "\n".join(self.notes)}
-        )
-        return [*paths, numbers, numbers.with_suffix(".parquet")]
+        return [*paths, numbers]
 
 
 def dress(axes: Axes, x: str, y: str = "", lines: str = "both", **legend: Any) -> None:

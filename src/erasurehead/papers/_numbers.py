@@ -1,21 +1,20 @@
-"""The numbers behind a figure: columns of equal length, written as CSV, Markdown and Parquet."""
+"""The numbers behind a figure: columns of equal length, written as CSV and Markdown."""
 
 from __future__ import annotations
 
 import csv
-import importlib
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.atomic_files import write_whole
-from erasurehead.errors import MissingExtra, invalid
+from erasurehead.errors import invalid
 
 Cell: TypeAlias = str | int | float | None
 """A cell: a number or a text; None if it is empty."""
@@ -71,18 +70,6 @@ class FigureTable:
             writer.writerow(["" if cell is None else cell for cell in row.values()])
         write_whole(path, [file.getvalue().encode()])
 
-    def write_parquet(self, path: Path, facts: Mapping[str, str]) -> None:
-        """Write a Parquet file, with `facts` as its metadata.
-
-        Raises:
-            MissingExtra: if pyarrow is not installed.
-        """
-        arrow, parquet = load_arrow()
-        table = arrow.table({name: list(cells) for name, cells in self.columns.items()})
-        file = io.BytesIO()
-        parquet.write_table(table.replace_schema_metadata(dict(facts)), file)
-        write_whole(path, [file.getbuffer()])
-
     def to_markdown(self) -> str:
         """Return the table in Markdown, numbers with four significant digits, ending in a newline."""
         lines = [
@@ -91,18 +78,6 @@ class FigureTable:
             *([_shown(cell) for cell in row.values()] for row in self.rows()),
         ]
         return "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
-
-
-def load_arrow() -> tuple[Any, Any]:
-    """Return pyarrow and its Parquet module, which have no types.
-
-    Raises:
-        MissingExtra: if pyarrow is not installed.
-    """
-    try:
-        return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise MissingExtra("Writing Parquet needs pyarrow: pip install 'erasurehead[report]'.") from error
 
 
 def _is_numeric(cells: Sequence[Cell]) -> bool:

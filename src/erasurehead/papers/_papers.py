@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from erasurehead._internal.atomic_files import write_whole
-from erasurehead.errors import invalid
+from erasurehead._internal.user_files import StrPath
+from erasurehead.errors import check_choice
 from erasurehead.papers._dybw import DYBW
 from erasurehead.papers._erasurehead import ERASUREHEAD
 from erasurehead.papers._exhibit import Exhibit, Plate
-from erasurehead.papers._numbers import load_arrow
 from erasurehead.papers._reproduction import Paper, Reproduction, ReproductionSettings
 from erasurehead.reports import _canvas as canvas
 from erasurehead.runs._jsonl import to_text
@@ -26,13 +25,13 @@ PAPERS: dict[str, Paper] = {paper.name: paper for paper in (ERASUREHEAD, DYBW)}
 def reproduce(
     paper: str,
     figures: Sequence[str] = (),
-    out: str | os.PathLike[str] | None = None,
+    out: StrPath | None = None,
     tell: Callable[[str], None] = lambda text: None,
     **settings: Any,
 ) -> Reproduction:
-    """Reproduce a paper's tables and figures, and its theory's curves.
+    """Reproduce a paper's tables and figures.
 
-    Each exhibit is written as soon as it is made: picture (PNG, SVG), numbers (CSV, Parquet); at the end
+    Each exhibit is written as soon as it is made: picture (PNG, SVG), numbers (CSV); at the end
     `reproduction.md` shows all of them, and `reproduction.json` has the summaries.
 
     Arguments:
@@ -47,14 +46,12 @@ def reproduce(
     Raises:
         InvalidArgument: for an unknown paper or figure, a folder that is not empty, or a setting that does not fit.
         DataError: if the data cannot be used.
-        MissingExtra: if matplotlib or pyarrow is not installed.
+        MissingExtra: if matplotlib is not installed.
         KeyboardInterrupt: on Ctrl-C; the exhibits finished by then are in the folder.
     """
-    if paper not in PAPERS:
-        raise invalid("paper", f"must be one of {', '.join(PAPERS)}", paper)
+    check_choice("paper", paper, PAPERS)
     began, chosen, checked = time.perf_counter(), PAPERS[paper], ReproductionSettings(**settings)
     names, make = chosen.select(figures), chosen.begin(checked)
-    load_arrow()
     with canvas.drawing():  # so that a missing matplotlib is found out before anything is trained
         folder = check_free(out or next_free(RUNS, f"reproduce-{paper}"))
     written: list[tuple[Exhibit, Sequence[Path]]] = []
@@ -76,5 +73,4 @@ def _plates(paper: Paper, exhibits: Sequence[Exhibit]) -> Iterator[Plate]:
     for figure, (title, columns) in paper.plates.items():
         panels = [exhibit for exhibit in exhibits if exhibit.id.startswith(figure) and exhibit.draw is not None]
         if len(panels) > 1:
-            name = figure if figure == "theory" else f"figure-{figure}"
-            yield Plate(name, title, min(columns, len(panels)), panels)
+            yield Plate(f"figure-{figure}", title, min(columns, len(panels)), panels)

@@ -6,9 +6,10 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from erasurehead.errors import check_count, invalid
+from erasurehead._internal.documents import PlainData
+from erasurehead.errors import check_choice, check_count, invalid
 from erasurehead.papers._exhibit import Exhibit, Plate
 from erasurehead.training import Callback
 
@@ -39,8 +40,7 @@ class ReproductionSettings:
             ("engine", self.engine, ("virtual", "processes")),
             ("synthetic", self.synthetic, ("never", "fallback", "always")),
         ):
-            if value not in names:
-                raise invalid(argument, f"must be one of {', '.join(names)}", value)
+            check_choice(argument, value, names)
         if self.rows is not None and self.synthetic != "always":
             raise invalid(
                 "rows",
@@ -108,7 +108,7 @@ class Reproduction:
     plates: Sequence[tuple[Plate, Sequence[Path]]]
     seconds: float
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> PlainData:
         """Return the reproduction as plain data."""
         return {
             "paper": self.paper.name,

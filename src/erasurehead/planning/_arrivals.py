@@ -9,7 +9,7 @@ from erasurehead.codes import GradientCode
 from erasurehead.delays import Delays
 from erasurehead.delays._base import room, rows_of
 from erasurehead.delays._ties import precedence
-from erasurehead.errors import invalid, real
+from erasurehead.errors import check_not_negative
 
 
 class ArrivalTimes:
@@ -25,8 +25,7 @@ class ArrivalTimes:
     """
 
     def __init__(self, code: GradientCode, delays: Delays, seconds_per_task: float = 0.0) -> None:
-        if not (np.isfinite(real(seconds_per_task)) and seconds_per_task >= 0.0):
-            raise invalid("seconds_per_task", "must be a finite number of seconds, at least 0", seconds_per_task)
+        check_not_negative("seconds_per_task", seconds_per_task, "must be a finite number of seconds, at least 0")
         self.code, self.delays, self.seconds_per_task = code, delays, seconds_per_task
         work = code.works
         counts = code.messages_per_worker

@@ -220,7 +220,7 @@ def _by_event(
             return Order(step, (np.zeros(1),), next(numbers), generation, note=told, posted=engine.now())
 
         try:
-            order, result = gathered(rounds, pool, numbered)
+            order, result = gathered(rounds, pool, numbered, tried=False)
         except (Unreachable, EngineError):  # the rule cannot be met, or no worker is left to answer
             break
         seconds[number] = result.waited

@@ -1,4 +1,4 @@
-"""Estimates of the constants of the convergence bounds for a problem, to apply Theorem 3 to real data."""
+"""Estimates of the constants of the convergence bounds for a problem, to apply these to real data."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from erasurehead.planning._what_if import if_worse, rounds_to_settle
 from erasurehead.schemes._text import is_adaptive
 
 _NEARLY = 1.1  # settings up to this multiple of the best time are nearly as good
+_FAR = 1.5  # times as long as another setting, that the best may take on some data: worth a sentence
 _SELDOM = 0.2  # a task that is counted in a smaller share of the steps is mentioned
 
 
@@ -82,10 +83,15 @@ def limits(plan: Plan, item: Forecast) -> str:
     clauses: list[str] = []
     computing = item.computing / item.seconds_per_step if item.seconds_per_step else 0.0
     if computing > 0.5:
-        clauses.append(f"computing {counted('task', item.load)} takes {computing:.0%} of a step")
-    elif item.messages > 1:
         clauses.append(
-            f"{item.arrived:.1f} of {plan.n_workers} workers send all of their {item.messages} messages by then"
+            f"computing {counted('task', item.load)} takes {computing:.0%} of a step"
+            if computing <= 1.0 + 1e-9
+            else f"computing all {item.load} tasks would take {computing:.2g} times as long as a step"
+        )
+    elif item.messages > 1:
+        sending = f"{item.arrived:.1f} of {plan.n_workers} workers send all of their {item.messages} messages by then"
+        clauses.append(
+            sending if item.arrived > 0.05 else f"no worker sends all of its {item.messages} messages by then"
         )
     elif item.arrived > 0.9 * plan.n_workers:
         clauses.append(
@@ -96,7 +102,7 @@ def limits(plan: Plan, item: Forecast) -> str:
     if item.missing > 0.005:
         clauses.append(
             f"{item.missing:.1%} of the gradient is missing on average"
-            + (f", which costs {_more_steps(item)}" if math.isfinite(item.steps) else "")
+            + (f", {_more_steps(item)}" if math.isfinite(item.steps) else "")
         )
     if item.neglected:
         clauses.append(
@@ -112,10 +118,11 @@ def limits(plan: Plan, item: Forecast) -> str:
 
 def _more_steps(item: Forecast) -> str:
     """Say how many more steps a setting needs than the exact gradient: measured, or else with its range."""
-    more = f"{item.steps_lost:.1%} more steps"
+    more = f"which costs {item.steps_lost:.1%} more steps"
     few, many = (count / item.exact_steps - 1.0 for count in item.steps_range)
     if few == many:
-        return more
+        fewer = f"with which it took {-item.steps_lost:.1%} fewer steps"
+        return more if item.steps_lost >= 5e-4 else "which costs no more steps" if item.steps_lost > -5e-4 else fewer
     end = f"{many:.0%}" if many < math.inf else "never getting there"
     return f"{more} ({few:.0%} to {end}, depending on the data)"
 
@@ -191,6 +198,12 @@ def _assumed(plan: Plan) -> list[str]:
             f"{quick.setting} would take {quick.seconds_to_target:.4g} s if tasks differ by {plan.accuracy.noise:g}, "
             "but where they differ more it may never get there: --task-noise says by how much they do, and --data "
             "measures it."
+        )
+    rival, times = plan.behind()
+    if plan.reached and times > _FAR:
+        said.append(
+            f"On some of those data sets {rival.setting} would be up to {times:.2g} times as fast as "
+            f"{plan.best.setting}, and on others slower or never there: --data says what yours are like."
         )
     return said
 
@@ -271,7 +284,7 @@ def in_short(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] |
     limit = break_even(plan)
     cost = None if limit is None or best.load == 1 else f"a task that takes more than {limit:.3g} s to compute"
     worse = if_worse(plan)
-    if worse.best.setting == best.setting:
+    if worse.holds:
         parts = [] if cost is None else [cost, "but not delays that exceed their median by twice as much"]
         change = ", ".join(parts) or "not even delays that exceed their median by twice as much"
     else:
@@ -292,9 +305,10 @@ def _with_less(plan: Plan, tried: Collection[str]) -> list[str]:
     """Say which setting is nearly as fast with the least data per worker; if any were tried, one of these."""
     best = plan.best
     candidates = [item for item in plan.ranked if not tried or item.setting in tried]
-    near = [item for item in candidates if item.seconds_to_target <= _NEARLY * best.seconds_to_target]
+    fastest, slowest = best.seconds_to_target, _NEARLY * best.seconds_to_target
+    near = [item for item in candidates if fastest <= item.seconds_to_target <= slowest]
     least = min(near, key=lambda item: item.load, default=best)
-    if least.load >= best.load or math.isinf(best.seconds_to_target):
+    if least.load >= best.load or math.isinf(fastest):
         return []
     longer = ratio(least.seconds_to_target, best.seconds_to_target) - 1.0
     return [
@@ -333,10 +347,10 @@ def _tried(plan: Plan, trials: Sequence[Trial], goal: tuple[str, float]) -> list
         elif math.isinf(times):
             beside = f"; uncoded takes {other:.4g} s"
         else:
-            beside = f": {times:.2f} times as fast as uncoded ({other:.4g} s)"
+            beside = f": {_fold(times)} times as fast as uncoded ({other:.4g} s)"
     sentences = [
         f"Of the settings tried on the data, {first.setting} reaches {metric} {wanted:g} soonest, in "
-        f"{took(item, first):.4g} s ({low:.4g} to {high:.4g}){beside}."
+        f"{took(item, first):.4g} s ({low:.4g} to {'?' if math.isinf(high) else f'{high:.4g}'}){beside}."
     ]
     sentences += _solver(plan, trials)
     off = [trial for trial in trials if trial.contradicts(forecasts[trial.setting])]
@@ -357,6 +371,10 @@ def _tried(plan: Plan, trials: Sequence[Trial], goal: tuple[str, float]) -> list
     return sentences
 
 
+def _fold(times: float) -> str:
+    return f"{times:,.0f}" if times >= 100.0 else f"{times:.2f}"
+
+
 def _times(plan: Plan, trials: Sequence[Trial], over: Forecast, name: str) -> str:
     middle = plan.speed_up(plan.best, over)
     if math.isinf(over.seconds_to_target):
@@ -365,10 +383,10 @@ def _times(plan: Plan, trials: Sequence[Trial], over: Forecast, name: str) -> st
         return f"{name} takes {over.seconds_to_target:.4g} s"
     low, high = speed_up_range(plan, plan.best, over, trials)
     if math.isinf(high):
-        between = f" (at least {low:.2f} in 95% of runs, as the delays of some are all 0)"
+        between = f" (at least {_fold(low)} in 95% of runs, as the delays of some are all 0)"
     else:
-        between = f" ({low:.2f} to {high:.2f} in 90% of runs)" if low < high else ""
-    return f"{middle:.2f} times as fast as {name}{between}"
+        between = f" ({_fold(low)} to {_fold(high)} in 90% of runs)" if low < high else ""
+    return f"{_fold(middle)} times as fast as {name}{between}"
 
 
 def _solver(plan: Plan, trials: Sequence[Trial]) -> list[str]:
@@ -398,13 +416,18 @@ def _solver(plan: Plan, trials: Sequence[Trial]) -> list[str]:
     other = took(best, others[0])
     if not seconds or not other:
         return [f"{sentence}. The best of the others, {best.setting}, takes {other:.4g} s."]
-    times = f"{other / seconds:.2f} times as fast as" if seconds < other else f"{seconds / other:.2f} times as long as"
+    beside = f"{best.setting} ({counted('step', others[0].expected_steps)}, {other:.4g} s)"
+    if abs(math.log(other / seconds)) < 0.005:
+        return [f"{sentence}. The best of the others is as fast, {beside}."]
+    times = (
+        f"{_fold(other / seconds)} times as fast as"
+        if seconds < other
+        else f"{_fold(seconds / other)} times as long as"
+    )
     equal = item.seconds_per_step * other / seconds
     return [
-        f"{sentence}. This is {times} the best of the others, {best.setting} "
-        f"({counted('step', others[0].expected_steps)}, "
-        f"{other:.4g} s). They would be equal if a step of {first.setting} took {equal:.3g} s instead of "
-        f"{item.seconds_per_step:.3g} s."
+        f"{sentence}. This is {times} the best of the others, {beside}. They would be equal if a step of "
+        f"{first.setting} took {equal:.3g} s instead of {item.seconds_per_step:.3g} s."
     ]
 
 
@@ -412,7 +435,9 @@ def _advice(plan: Plan, trials: Sequence[Trial]) -> tuple[str, ...]:
     best, uncoded = plan.best, plan.uncoded
     if not plan.reached:
         return ("No setting reaches the target, so no setting is recommended.",)
-    if best is uncoded or (best.load == 1 and best.missing == 0.0):
+    if best.load == 1 and is_adaptive(best.setting):
+        first = f"Redundancy does not pay here: use {best.setting}."
+    elif best is uncoded or (best.load == 1 and best.missing == 0.0):
         first = "Redundancy does not pay here: train uncoded, and wait for all workers."
     elif best.setting.startswith("uncoded("):
         first = f"Redundancy does not pay here, but shares of the work by speed do, without a code: {best.setting}."
@@ -431,6 +456,6 @@ def _advice(plan: Plan, trials: Sequence[Trial]) -> tuple[str, ...]:
         f"{best.seconds_to_target:.4g} {unit} ({low:.4g} to {'?' if math.isinf(high) else f'{high:.4g}'}): "
         + _times(plan, trials, uncoded, "uncoded")
     )
-    if plan.current is not None:
+    if plan.current is not None and plan.current is not uncoded:
         second += f", {_times(plan, trials, plan.current, plan.current.setting)}"
     return first, second + ".", f"What limits it: {limits(plan, best)}", f"What limits uncoded: {limits(plan, uncoded)}"

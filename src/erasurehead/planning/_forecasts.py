@@ -28,6 +28,7 @@ _CARRIED = 60_000  # the same, if steps depend on each other
 _CHAIN = 64  # in that case, steps of each of the runs that are simulated side by side
 _WARM = 16  # steps after which workers are about as busy as in a long run
 _LEAST = 64
+_ALONG = 8_192  # the same along the clock, of which few steps take little: fewer workers stall more seldom
 _BATCHES = 20
 GUESS = 20
 """Number of independent rounds below which an estimate from a trace is only a guess."""
@@ -62,8 +63,7 @@ class Forecast:
         scores: seconds of each simulated step, shape (simulated steps,).
         exact_steps: steps that the exact gradient needs, in the unit of `steps`.
         steps_range: the fewest and the most steps: where nothing was tried on data, by what other data took.
-        steps_elsewhere: the steps with the noise of each of these data, ascending; empty for `adaptive`, and where the
-            noise is known.
+        steps_elsewhere: the steps on each of these data; empty where nothing is assumed of them.
         paths: how `adaptive` went on a stand-in for data; empty for other settings, and where that is not wanted.
     """
 
@@ -88,6 +88,9 @@ class Forecast:
     steps_range: tuple[float, float] = (1.0, 1.0)
     steps_elsewhere: tuple[float, ...] = ()
     paths: tuple[SolverPath, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Forecast({self.setting}: {self.seconds_per_step:.4g} s a step, {100 * self.missing:.1f}% lost)"
 
     @property
     def seconds_to_target(self) -> float:
@@ -140,12 +143,12 @@ class Forecast:
             exact_steps: number of steps of exact descent to the target; 1 makes steps relative.
         """
         usual, others = accuracy.relative_steps(self.counted)
-        few, many = min(usual, *others, usual), max(usual, *others, usual)
         if self.neglected:
-            few, usual, many = math.inf, math.inf, math.inf
+            usual, others = math.inf, ()
         elif is_adaptive(self.setting):
-            few, usual, many = accuracy.solver_steps(self.paths)
-            others = ()
+            others = accuracy.solver_steps(self.paths)
+            usual = float(np.median(others)) if others else 1.0
+        few, many = min(usual, *others, usual), max(usual, *others, usual)
         item = self.with_steps(exact_steps * usual, exact_steps)
         return replace(
             item,
@@ -304,6 +307,8 @@ def _length(scheme: Scheme, delays: Delays, steps: int | None, late: LateWork) -
         most = 4096 if replicas else 256  # other codes are decoded arrival by arrival
         return steps or min(most, max(_LEAST, _ARRIVALS // n_messages)), 0
     most = 2048 if replicas and not one_by_one else 4 * _LEAST
+    if delays.follows_clock:
+        most = max(most, _ALONG // n_messages)
     steps = steps or min(most, max(4 * _LEAST, _CARRIED // n_messages))
     return steps, 1 if one_by_one else max(1, steps // _CHAIN)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from erasurehead.errors import counted
@@ -58,6 +59,17 @@ def draw_plan(
             *keys, loc="outside lower left", ncols=6, title="Scheme; larger dots: more load", alignment="left"
         )
         return canvas.save(figure, place, "tradeoff", formats)
+
+
+def plot_plan(plan: Plan, ax: Axes | None, kind: str) -> Axes:
+    """Draw a plan: see `Plan.plot`."""
+
+    def tradeoff(axes: Axes) -> None:
+        draw_tradeoff(axes, plan)
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), title="Larger dots: more load", alignment="left")
+
+    drawings = {"ranking": partial(draw_ranking, plan=plan), "tradeoff": tradeoff}
+    return canvas.plot(ax, kind, drawings, (8.0, 5.0))
 
 
 def draw_tradeoff(axes: Axes, plan: Plan) -> None:

@@ -12,7 +12,10 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.late_work import LateWork, check_late
 from erasurehead._internal.resources import check_seconds
+from erasurehead._internal.shown import shown
 from erasurehead.delays import Delays
+from erasurehead.delays._base import Combined
+from erasurehead.delays._text import as_delays
 from erasurehead.errors import InvalidArgument, check_count, check_size, counted, invalid
 from erasurehead.planning._accuracy import Accuracy
 from erasurehead.planning._common_draws import corrected
@@ -57,6 +60,26 @@ class Plan:
     uncoded: Forecast
     current: Forecast | None
     accuracy: Accuracy = field(default_factory=Accuracy)
+
+    def __repr__(self) -> str:
+        return f"Plan({counted('setting', len(self.ranked))} for {counted('worker', self.n_workers)}: {self.best!r})"
+
+    def _repr_html_(self) -> str:
+        return shown("planning._pages", "plan_page")(self)
+
+    def plot(self, ax: Any = None, kind: str = "ranking") -> Any:
+        """Draw the plan with matplotlib (the extra `report`), and return the axes.
+
+        Arguments:
+            ax: where to draw; by default in a new figure.
+            kind: `"ranking"`, the time to the target of the first settings; or `"tradeoff"`, the time of a step and
+                what it loses of the gradient, of all settings.
+
+        Raises:
+            InvalidArgument: if there is no such picture, or `ax` is something else.
+            MissingExtra: if matplotlib is not installed.
+        """
+        return shown("planning._pictures", "plot_plan")(self, ax, kind)
 
     @property
     def best(self) -> Forecast:
@@ -153,6 +176,20 @@ class Plan:
         difference = one.scores[:n] * one.steps - other.scores[:n] * other.steps
         return abs(float(difference.mean())) > 1.96 * mean_error(difference, self.delays, self.late)
 
+    def behind(self) -> tuple[Forecast, float]:
+        """Return which setting the best one may be farthest behind, and how many times as long it takes there.
+
+        There: on one of the other data sets of which something is assumed. If none is, that is the best itself, and 1.
+        """
+        best, worst = self.best, (self.best, 1.0)
+        for item in self.ranked:
+            others = item.steps_elsewhere or (item.steps,) * len(best.steps_elsewhere)
+            if item.unanswered == 0.0 and item.seconds_per_step > 0.0 and len(others) == len(best.steps_elsewhere):
+                pace = best.seconds_per_step / item.seconds_per_step
+                ratios = (pace * own / other for own, other in zip(best.steps_elsewhere, others, strict=True) if other)
+                worst = max(worst, (item, max(ratios, default=1.0)), key=lambda found: found[1])
+        return worst
+
     def as_good(self) -> tuple[Forecast, ...]:
         """Return the distinct settings whose times do not differ significantly from the best, including the best."""
         return tuple(item for item in self.distinct if item is self.best or not self.distinguishable(self.best, item))
@@ -163,7 +200,18 @@ class Plan:
         Arguments:
             item: forecast of the setting; by default the best.
             sections: further sections, or keys that override planned ones, such as `run={"steps": 200}`.
+
+        Raises:
+            InvalidArgument: if the delays were made from an array: a run file names the file of a trace.
         """
+        if "model" not in sections.get("delays", {}) and _lacks_file(self.delays):
+            raise invalid(
+                "delays",
+                "must come from a file to be named in a run file",
+                str(self.delays),
+                "Trace.from_table(seconds).write('delays.csv') saves an array, and Bootstrap.from_file('delays.csv') "
+                "draws from it",
+            )
         planned: dict[str, dict[str, Any]] = {
             "delays": {"model": str(self.delays), "late": self.late},
             "run": {"workers": self.n_workers, "seconds_per_task": self.seconds_per_task},
@@ -173,8 +221,15 @@ class Plan:
         return {"scheme": (item or self.best).setting, **planned}
 
 
+def _lacks_file(delays: Delays) -> bool:
+    """Return whether delays, or a part of them, are of a table that is in memory only."""
+    parts = delays.parts if isinstance(delays, Combined) else [getattr(delays, "model", None)]
+    inner = any(_lacks_file(part) for part in parts if isinstance(part, Delays))
+    return inner or getattr(delays, "source", None) == ""
+
+
 def plan(
-    delays: Delays,
+    delays: Delays | str,
     n_workers: int,
     seconds_per_task: float = 0.0,
     settings: Sequence[str] | None = None,
@@ -189,7 +244,7 @@ def plan(
     """Simulate settings, all with the same delays, and rank them.
 
     Arguments:
-        delays: how slow the workers are: a delay model, or `delays.Bootstrap` of a trace.
+        delays: how slow the workers are: a delay model, or its text, or `delays.Bootstrap` of a trace.
         n_workers: number of workers, at least 2.
         seconds_per_task: computing time of a task, with one task per worker in uncoded training; if the delays are a
             trace of whole step times, the time that a further task adds.
@@ -210,13 +265,18 @@ def plan(
         TooLarge: if there is not enough memory, or by estimate it would take longer than `ERASUREHEAD_SECONDS` allows.
 
     >>> from erasurehead import delays
-    >>> advice = plan(delays.Exponential(0.5, seed=0), n_workers=30, seconds_per_task=0.01)
+    >>> advice = plan(delays.Exponential(0.5, seed=0), n_workers=12, seconds_per_task=0.01)
     >>> advice.speed_up(advice.best) > 3
     True
     """
     check_size("n_workers", n_workers)
     check_count("max_load", max_load)
     check_late(late)
+    delays = as_delays(delays)
+    if isinstance(settings, str) or not all(isinstance(one, str) for one in (*(settings or ()), current or "")):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise invalid(
+            "settings", "must be schemes as texts, like the current one", settings, "such as ['exact(load=3)']"
+        )
     try:
         delays.check_workers(n_workers)
     except InvalidArgument as error:
@@ -231,6 +291,8 @@ def plan(
     if not texts:
         raise invalid("settings", "must name at least one scheme", texts)
     uncoded = next((text for text in texts if text.strip() in _UNCODED), _UNCODED[0])
+    if current is not None and current.strip() in _UNCODED:
+        current = uncoded
     for text in (uncoded, current):
         if text is not None and text not in texts:
             texts.append(text)
@@ -305,10 +367,11 @@ def _timeless(delays: Delays) -> InvalidArgument:
 def rank(items: Iterable[Forecast]) -> tuple[Forecast, ...]:
     """Sort forecasts by time to the target, then by time per step, steps and load.
 
-    Where delays are often zero and computing takes no time, many settings take none at all: then the one that loses
-    least of the gradient comes first. Settings that wait for workers without an answer in the trace come after those
-    that never do, as their true times are not known. Where nothing is known of the data and `adaptive` is there, so do
-    those that would never reach the target on some other data, unless they are worth the risk.
+    Of those whose times are equal to four digits, the one that needs least memory comes first. Where delays are often
+    zero and computing takes no time, many settings take none at all: then the one that loses least of the gradient
+    comes first. Settings that wait for workers without an answer in the trace come after those that never do, as their
+    true times are not known. Where nothing is known of the data and `adaptive` is there, so do those that would never
+    reach the target on some other data, unless they are worth the risk.
 
     Arguments:
         items: the forecasts, in any order.
@@ -327,6 +390,8 @@ def rank(items: Iterable[Forecast]) -> tuple[Forecast, ...]:
                 math.isinf(item.seconds_to_target),
                 item.unanswered > 0.0,
                 cautious and math.isinf(item.steps_range[1]) and not _is_worth_the_risk(item, safe),
+                float(f"{item.seconds_to_target:.4g}"),
+                item.load if 0.0 < item.seconds_to_target < math.inf else 0,
                 item.seconds_to_target,
                 item.seconds_per_step,
                 item.steps,
@@ -341,7 +406,7 @@ def _is_worth_the_risk(item: Forecast, safe: Forecast | None) -> bool:
 
     It is in the geometric mean, if it is given up there after so many times what it was to take, for the safe one.
     """
-    if safe is None or not 0.0 < safe.seconds_to_target < math.inf:
+    if safe is None or not item.steps_elsewhere or not 0.0 < safe.seconds_to_target < math.inf:
         return False
     steps = safe.steps_elsewhere or (safe.steps,) * len(item.steps_elsewhere)
     others = [count * safe.seconds_per_step for count in steps]

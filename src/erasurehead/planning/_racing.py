@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from erasurehead.errors import check_count
 from erasurehead.optimizers import Optimizer
@@ -79,14 +80,27 @@ def race(
         if 0.0 < trials[setting].ended_at * forecasts[setting].seconds_per_step < best:
             trials[setting] = runs.trial(setting, rounds[-1], _SLOWER * best, forecasts[setting].seconds_per_step)
             best = min(best, took(forecasts[setting], trials[setting]))
-    trials |= {item.setting: runs.trial(item.setting, 1, math.inf, item.seconds_per_step) for item in beside}
-    # Runs with early steps differ by half: a few lucky ones put the wrong setting first, and promise too much of it.
-    for often in (*rounds[1:], 2 * rounds[-1]):
+    trials |= {item.setting: runs.trial(item.setting, repeats, math.inf, item.seconds_per_step) for item in beside}
+    # Runs with early steps differ by half, and some take several times as long: one of these must not rule a setting
+    # out, nor a few lucky ones put the wrong setting first, and promise too much of it.
+
+    def usual(item: Forecast) -> float:
+        return trials[item.setting].median
+
+    def mean(item: Forecast) -> float:
+        return took(item, trials[item.setting])
+
+    often = 2 * rounds[-1]
+    for seconds in (usual, mean):
         for _ in beside:
-            first = min(beside, key=lambda item: took(item, trials[item.setting]))
+            first = min(beside, key=seconds)
             if len(trials[first.setting].steps) >= often:
                 break
             trials[first.setting] = runs.trial(first.setting, often, math.inf, first.seconds_per_step)
+    safe = min((took(forecasts[name], one) for name, one in trials.items() if one.reached == 1.0), default=0.0)
+    for name, one in trials.items():  # what sometimes misses the target is not quick because it was ended early
+        if one.reached < 1.0 and (pace := forecasts[name].seconds_per_step) > 0.0:
+            trials[name] = replace(one, instead=safe / pace)
     return tuple(
         sorted(trials.values(), key=lambda trial: (took(forecasts[trial.setting], trial), how_far(trial, goal[0])))
     )

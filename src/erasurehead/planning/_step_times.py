@@ -1,8 +1,8 @@
 """Expected step times if workers' times are shifted exponentials: the ErasureHead paper, section 4.
 
-There are two laws, which can rank schemes in opposite orders: `scaled(...)`, that of the paper's theory, in which both
-computing time and delay grow with the load, and `additive(...)`, that of the published experiments, in which the delay
-does not depend on the load. The functions take either as an argument.
+There are two laws, which can rank schemes in opposite orders: that of the paper's theory, in which both computing time
+and delay grow with the load, and `additive(...)`, that of the published experiments, in which the delay does not depend
+on the load. The functions take either as an argument.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from erasurehead.errors import check_count, check_size, invalid, real
-from erasurehead.planning._erasures import Erasures
+from erasurehead.errors import check_count, check_not_negative, check_positive, check_size, invalid, real
 
 
 @dataclass(frozen=True)
@@ -27,25 +26,8 @@ class ShiftedLaw:
     mean: float
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(real(self.shift)) and self.shift >= 0.0):
-            raise invalid("shift", "must be at least 0 and finite", self.shift)
-        if not (math.isfinite(real(self.mean)) and self.mean > 0.0):
-            raise invalid("mean", "must be greater than 0 and finite", self.mean)
-
-
-def scaled(n_tasks: int, load: int, rate: float) -> ShiftedLaw:
-    """Return the law of the paper's equations (7) and (8): `load` of n tasks take c/n + Exp(rate lambda n / c).
-
-    Time is in units of a full gradient on one idle machine. (Equation (8) is printed as the complement of what is
-    meant.)
-
-    Arguments:
-        n_tasks: n, the number of tasks.
-        load: c, tasks per worker.
-        rate: lambda, greater than 0; a smaller rate means longer delays.
-    """
-    share = check_count("load", load) / check_size("n_tasks", n_tasks)
-    return ShiftedLaw(share, share / _rate(rate))
+        check_not_negative("shift", self.shift)
+        check_positive("mean", self.mean)
 
 
 def additive(load: int, seconds_per_task: float, rate: float) -> ShiftedLaw:
@@ -56,13 +38,8 @@ def additive(load: int, seconds_per_task: float, rate: float) -> ShiftedLaw:
         seconds_per_task: computing time of a task.
         rate: lambda, per second, greater than 0; the published code has a mean delay 1/lambda of 0.5 s.
     """
-    return ShiftedLaw(check_count("load", load, at_least=0) * real(seconds_per_task), 1.0 / _rate(rate))
-
-
-def _rate(rate: float) -> float:
-    if not (math.isfinite(real(rate)) and rate > 0.0):
-        raise invalid("rate", "must be greater than 0 and finite", rate)
-    return float(rate)
+    check_positive("rate", rate)
+    return ShiftedLaw(check_count("load", load, at_least=0) * real(seconds_per_task), 1.0 / rate)
 
 
 def harmonic(m: int) -> float:
@@ -108,6 +85,24 @@ def first_arrivals(law: ShiftedLaw, n_workers: int, waited: int) -> float:
     return law.shift + order_statistic(n_workers, check_count("waited", waited), law.mean)
 
 
+def equal_groups(n_workers: int, replicas: int) -> int:
+    """Return the number of groups of so many replicas, n/c in the paper; raise unless they are equal."""
+    check_size("n_workers", n_workers)
+    check_count("replicas", replicas, at_most=n_workers)
+    if n_workers % replicas:
+        raise invalid("replicas", f"must divide the number of workers, {n_workers}", replicas)
+    return n_workers // replicas
+
+
+def all_in(n_workers: int, replicas: int, waited: int) -> float:
+    """Return the probability that no group of replicas is missing among the first `waited` workers to answer."""
+    groups = equal_groups(n_workers, replicas)
+    count = sum(
+        (-1) ** m * math.comb(groups, m) * math.comb(n_workers - m * replicas, waited) for m in range(groups + 1)
+    )
+    return count / math.comb(n_workers, waited)  # both are exact, and the quotient is rounded only once
+
+
 def all_groups(law: ShiftedLaw, n_workers: int, replicas: int, wanted: int | None = None) -> float:
     """Return the expected time until every group of a repetition code has answered, or until `wanted` groups have.
 
@@ -121,7 +116,7 @@ def all_groups(law: ShiftedLaw, n_workers: int, replicas: int, wanted: int | Non
         replicas: workers in a group.
         wanted: number of groups to wait for; by default all.
     """
-    groups = Erasures(n_workers, replicas, 0).n_groups
+    groups = equal_groups(n_workers, replicas)
     return law.shift + order_statistic(groups, groups if wanted is None else wanted, minimum_mean(replicas, law.mean))
 
 
@@ -140,5 +135,5 @@ def first_or_all_groups(law: ShiftedLaw, n_workers: int, replicas: int, waited: 
         waited: r, the number of arrivals that ends the wait, from 1 to `n_workers`.
     """
     check_count("waited", waited, at_most=n_workers)
-    uncovered = [1.0 - Erasures(n_workers, replicas, arrived).complete for arrived in range(waited)]
+    uncovered = [1.0 - all_in(n_workers, replicas, arrived) for arrived in range(waited)]
     return law.shift + math.fsum(share * law.mean / (n_workers - j) for j, share in enumerate(uncovered))

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+import numpy as np
+
 from erasurehead.delays import Bootstrap, Delays, Trace, fit_trace, slow_workers
 from erasurehead.delays._bootstrap import Keep
 from erasurehead.delays._fitting import Uncertain
 from erasurehead.delays._stationarity import block_length, drift
 from erasurehead.delays._unobserved import Absent, completed
-from erasurehead.errors import DataError, counted
+from erasurehead.errors import DataError, counted, some
 
 Warn: TypeAlias = Callable[[str], None]
 """Receives a sentence for the user about an anomaly of a trace."""
@@ -44,6 +46,7 @@ def drawn_from(
     scale_with_load: bool,
     warn: Warn,
     source: str = "",
+    of_network: bool = False,
 ) -> TraceDelays:
     """Return the delay model that a plan derives from a trace.
 
@@ -58,14 +61,22 @@ def drawn_from(
         scale_with_load: whether delays grow with the number of tasks in a message.
         warn: called with sentences for the user: on slow workers, workers that have gone, drift, censored delays.
         source: text that names the source of the draws in the model; by default that of `Bootstrap.from_trace`.
+        of_network: whether ranks train a network, so that a task is a rank's share of a batch.
     """
-    trace = _without_computing(trace, seconds_per_task, warn)
+    asked = (
+        "--seconds-per-sample says"
+        if of_network
+        else f"their tasks takes at {seconds_per_task:g} s a task (--seconds-per-task)"
+    )
+    trace = _without_computing(trace, seconds_per_task, asked, warn)
     _name_the_slow(trace, warn)
+    if not scale_with_load:
+        _tell_of_growth(trace, warn)
     whole = completed(trace, absent)
     if whole.gone:
         warn(
             f"These workers stopped answering for good: {', '.join(trace.names[worker] for worker in whole.gone)}. The "
-            "plan is made without them; if they were only late, add --absent late."
+            f"plan is made without them{'' if of_network else '; if they were only late, add --absent late'}."
         )
     moved = drift(whole.seconds)
     if moved is not None:
@@ -95,12 +106,13 @@ def shorter_than_computing(trace: Trace, seconds_per_task: float) -> float:
     return float((trace.seconds < (1.0 - 1e-9) * seconds_per_task * trace.load).mean())
 
 
-def _without_computing(trace: Trace, seconds_per_task: float, warn: Warn) -> Trace:
+def _without_computing(trace: Trace, seconds_per_task: float, asked: str, warn: Warn) -> Trace:
     """Return a trace without computing times, which a plan adds again for the load of each setting.
 
     Arguments:
         trace: a trace of whole step times, with the load of each worker.
         seconds_per_task: computing time of a task; 0 returns the trace unchanged.
+        asked: where that is from, for the warning.
         warn: called with sentences for the user.
     """
     if not seconds_per_task:
@@ -108,8 +120,8 @@ def _without_computing(trace: Trace, seconds_per_task: float, warn: Warn) -> Tra
     short = shorter_than_computing(trace, seconds_per_task)
     if short > 0.0:
         warn(
-            f"{short:.1%} of the measured times are shorter than computing their tasks takes at "
-            f"{seconds_per_task:g} s a task (--seconds-per-task): those workers are assumed to have had no delay."
+            f"{short:.1%} of the measured times are shorter than computing {asked}: those workers are assumed to have "
+            "had no delay."
         )
     return trace.without_computing(seconds_per_task)
 
@@ -117,11 +129,22 @@ def _without_computing(trace: Trace, seconds_per_task: float, warn: Warn) -> Tra
 def _name_the_slow(trace: Trace, warn: Warn) -> None:
     slow = slow_workers(trace)
     if slow:
-        named = ", ".join(f"{item.name} ({_times(item.factor)})" for item in slow[:5])
-        more = f" and {len(slow) - 5} more" if len(slow) > 5 else ""
+        named = some([f"{item.name} ({_times(item.factor)})" for item in slow], 5)
         warn(
-            f"Persistently slow: {named}{more}. Data that only they hold are missing from the gradient whenever "
+            f"Persistently slow: {named}. Data that only they hold are missing from the gradient whenever "
             "nobody waits for them."
+        )
+
+
+def _tell_of_growth(trace: Trace, warn: Warn) -> None:
+    """Say that delays grow with the load, where a trace has several loads and they rather do than not."""
+    ends = [float(end) for end in (trace.load.min(), trace.load.max())]
+    few, many = (float(np.median(trace.seconds[trace.load == load])) for load in ends)
+    if few > 0.0 and many / few > math.sqrt(ends[1] / ends[0]) > 1.0:
+        warn(
+            f"Times grow with the load: with {counted('task', ends[1])} they are {many / few:.3g} times as long as "
+            f"with {counted('task', ends[0])}, in the median. The plan draws them whatever the load: give "
+            "--scale-with-load, or --seconds-per-task if it is computing that takes longer."
         )
 
 

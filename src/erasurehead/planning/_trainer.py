@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from erasurehead.schemes._aggregation import Vectors
 from erasurehead.training._programs import as_asked
 from erasurehead.training._result import LOWER_IS_BETTER
 from erasurehead.training._round import cut, estimated
-from erasurehead.training._stepped_run import Programs, laid_out
+from erasurehead.training._stepped_run import Programs, in_pieces, laid_out
 from erasurehead.training._stepper import Answered, Oracle, Stepper, answer_of
 
 GAP = "gap"
@@ -98,7 +98,7 @@ class Trainer:
         else:
             self.goal = Goal(metric, value)
         self._whole: dict[int, Shard] = {}
-        self._laid_out: tuple[Scheme, Programs] | None = None  # of the scheme that was trained with last
+        self._laid_out: tuple[Scheme, bool, tuple[Scheme, Programs]] | None = None  # what was trained with last
 
     def run(self, oracle: Oracle[Any, Any], early: Early = "") -> tuple[float, float]:
         """Train until the goal is met, and return the number of steps and the metric at the end.
@@ -148,11 +148,18 @@ class Trainer:
         rows = np.broadcast_to(1.0, (self.max_steps, n_tasks)) if weights is None else weights
         return WeightedTasks(self.problem, self._whole[n_tasks], rows)
 
-    def laid_out(self, scheme: Scheme) -> Programs:
-        """Return what `laid_out` does for the problem and the optimizer; that of one scheme alone is kept."""
-        if self._laid_out is None or self._laid_out[0] is not scheme:
-            self._laid_out = scheme, laid_out(scheme, self.problem, self.optimizer(), {}, by_task=True)
-        return self._laid_out[1]
+    def laid_out(self, scheme: Scheme, early: bool) -> tuple[Scheme, Programs]:
+        """Return a scheme as a run has it, and its programs; those of one scheme alone are kept.
+
+        Arguments:
+            scheme: the scheme.
+            early: whether steps may stop early; its tasks are cut into pieces then.
+        """
+        if self._laid_out is None or self._laid_out[0] is not scheme or self._laid_out[1] != early:
+            form = partial(laid_out, problem=self.problem, optimizer=self.optimizer(), shards={}, by_task=True)
+            made = in_pieces(scheme, self.problem, form) if early else (scheme, form(scheme))
+            self._laid_out = scheme, early, made
+        return self._laid_out[2]
 
     @cached_property
     def asks_early(self) -> bool:

@@ -42,6 +42,8 @@ class Trial:
         ended_at: step at which a repetition was ended because another setting was much faster; 0 if none was.
         given: largest number of steps allowed in each repetition; by default those of the longest one.
         begins_early: whether runs begin with early steps.
+        instead: steps that it takes to train with another setting, where a repetition missed the target; 0 if none of
+            those that were tried always reaches it.
     """
 
     setting: str
@@ -51,6 +53,7 @@ class Trial:
     ended_at: int = 0
     given: tuple[float, ...] = ()
     begins_early: bool = False
+    instead: float = 0.0
 
     @property
     def given_up(self) -> bool:
@@ -79,16 +82,19 @@ class Trial:
 
     @property
     def expected_steps(self) -> float:
-        """Mean of the steps, where a repetition that missed the target counts with the steps that it was given.
+        """Mean of the steps, where a repetition that missed the target counts with the steps that it was given, and
+        those that another setting takes then.
 
         inf if at least half of the repetitions missed it. The median would not distinguish a setting that always
-        reaches the target from one that sometimes hovers above it for a long time.
+        reaches the target from one that sometimes hovers above it for a long time. Of runs with early steps, which all
+        reach it, one in many takes ten times as long as the others: of these it is the geometric mean.
         """
         if math.isinf(self.median_steps):
             return math.inf
         longest = max(steps for steps in self.steps if math.isfinite(steps))
-        given = self.given or (longest,) * len(self.steps)
-        return float(np.mean([min(pair) for pair in zip(self.steps, given, strict=True)]))
+        taken = np.minimum(self.steps, self.given or longest) + self.instead * np.isinf(self.steps)
+        with np.errstate(divide="ignore"):  # rounds may take no time
+            return float(np.exp(np.log(taken).mean()) if self.begins_early else taken.mean())
 
     @property
     def band(self) -> tuple[float, float]:
@@ -185,7 +191,7 @@ class SimulatedSteps:
         """
         scheme, code = self.scheme, self.scheme.code
         if code.replicas and code.n_pieces == 1 and not scheme.aggregation.remembers:
-            return DecodedMessages(trainer.problem, scheme, trainer.laid_out(scheme), self.arrived)
+            return DecodedMessages(trainer.problem, *trainer.laid_out(scheme, early=False), self.arrived)
         weights, lossy = np.ones((len(self), code.n_tasks)), ~self.lossless
         if lossy.any():
             times = np.where(self.arrived[lossy], 0.0, math.inf)
@@ -257,12 +263,15 @@ class Runs:
             if early:
                 rows.append((*self._early(trainer, scheme, first, allowed, seconds_per_step), allowed))
                 continue
-            path = simulated_steps(scheme, self._delays, self._seconds_per_task, self._late, first, allowed)
-            if path.lossless.all() and len(path) == allowed:
-                steps, final = trainer.exact
-                steps = steps if steps <= allowed else math.inf
-            else:
+            timing = scheme, self._delays, self._seconds_per_task, self._late, first
+            steps, final = trainer.exact
+            enough = int(min(steps, allowed))  # steps without loss that are as many as exact training takes
+            path = simulated_steps(*timing, enough)
+            if not (path.lossless.all() and len(path) == enough):
+                path = path if enough == allowed else simulated_steps(*timing, allowed)
                 steps, final = trainer.run(path.oracle(trainer))
+            elif steps > allowed:
+                steps = math.inf
             spent = float(path.seconds[: int(steps)].sum()) if math.isfinite(steps) else math.inf
             rows.append((spent, final, steps, allowed))
         took, final, steps, caps = zip(*rows, strict=True)
@@ -274,7 +283,7 @@ class Runs:
         self, trainer: Trainer, scheme: Scheme, first: int, allowed: int, seconds_per_step: float
     ) -> tuple[float, float, float]:
         """Return seconds, the metric at the end, and steps of a run that begins with early orders."""
-        of = trainer.problem, scheme, trainer.laid_out(scheme)
+        of = trainer.problem, *trainer.laid_out(scheme, early=True)
         rounds = EarlyRounds(*of, allowed, self._delays, self._seconds_per_task, first, self._late)
         steps, final = trainer.run(rounds, rounds.early)
         if math.isinf(steps):

@@ -79,6 +79,11 @@ class WhatIf:
         return ratio(self.advised.seconds_to_target, self.best.seconds_to_target)
 
     @property
+    def holds(self) -> bool:
+        """Whether the advised setting is still the best, or as fast as that."""
+        return self.regret < 1.005
+
+    @property
     def longer(self) -> str:
         """The regret in words, to be followed by "as" and the best setting."""
         if math.isinf(self.regret):
@@ -97,8 +102,10 @@ def if_worse(plan: Plan, factor: float = 2.0) -> WhatIf:
     finite = sample[np.isfinite(sample)]
     worse = Worse(plan.delays, float(np.median(finite)) if len(finite) else 0.0, factor)
     front = plan.front
-    some = front[:: max(1, len(front) // _AGAIN)]
-    tried = {item.setting: item for item in (plan.best, *plan.distinct[:_AGAIN], *some)}
+    some = (*plan.distinct[:_AGAIN], *front[:: max(1, len(front) // _AGAIN)])
+    # What would be quicker even now, but may never get there, is not what to take if delays are worse, either.
+    able = [item for item in some if item.seconds_to_target >= plan.best.seconds_to_target]
+    tried = {item.setting: item for item in (plan.best, *able)}
 
     def again(item: Forecast) -> Forecast:
         steps = max(64, len(item.scores) // 4)
@@ -129,7 +136,7 @@ def by_case(plan: Plan) -> tuple[tuple[str, Accuracy, Forecast], ...]:
     cases: list[tuple[str, Accuracy, Forecast]] = []
     for kind, noise in CASES:
         for gap in GAPS:
-            accuracy = replace(plan.accuracy, gap=gap, noise=noise)
+            accuracy = replace(plan.accuracy, gap=gap, noise=noise, noises=None)
             cases.append((kind, accuracy, plan.for_accuracy(accuracy).best))
     return tuple(cases)
 

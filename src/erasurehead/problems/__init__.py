@@ -2,7 +2,8 @@
 
 The room knows samples, losses and gradients, and nothing of codes, engines or delays. It offers the contracts for a
 problem of your own, and the problems that are here. Workers of linear problems load neither JAX, nor PyTorch, nor the
-decompiler.
+decompiler. Losses for numbers, such as Poisson's and Huber's, are in one table in `_families.py`; least squares and
+those for classes are in `_losses.py`.
 """
 
 from __future__ import annotations

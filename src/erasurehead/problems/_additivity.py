@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead.errors import InvalidArgument, invalid
+from erasurehead.errors import InvalidArgument, check_not_negative, first_line, invalid
 from erasurehead.problems._differentiable import PROBE, Differentiated
 from erasurehead.problems._trees import Nest, rows_of
 
@@ -64,8 +64,7 @@ def weight_per_sample(loss: Callable[[Array, Nest], Value], first: Array, data: 
     for low in range(0, n_samples, _MOST_ROWS):
         value = loss(first, rows_of(data, slice(low, low + _MOST_ROWS)))
         weight = value[1] if isinstance(value, tuple) else math.nan
-        if not 0.0 <= weight < math.inf:
-            raise invalid("the weight that loss returns", "must be a finite sum of weights of at least 0", weight)
+        check_not_negative("the weight that loss returns", weight, "must be a finite sum of weights of at least 0")
         total += weight
     if not total > 0.0:
         raise invalid("the weight that loss returns", "must be positive over all samples", total)
@@ -106,11 +105,6 @@ def value_of(
         total, weight = cast("list[Any]", result)
         return number(total), number(widen(weight))
     return number(result)
-
-
-def first_line(error: Exception) -> str:
-    """Return the first line of an error of a user's function."""
-    return f"{type(error).__name__}: {error}".strip().split("\n", 1)[0][:300]
 
 
 def if_it_computes(wide: Model, whole: Model, first: Array, few: Nest) -> Model:

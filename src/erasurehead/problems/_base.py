@@ -117,10 +117,11 @@ class Exact:
 
 
 class Problem(ABC):
-    """What is minimised: the mean loss over the samples plus a penalty, which by default is `l2 * ||x||^2`.
+    """What is minimised: the mean loss over `n_samples` samples plus a penalty, by default `l2 * ||x||^2`.
 
     The penalty is added by the coordinator, outside all coding: its gradient is dense, and messages would lose
-    their support. There is no half before it. Parameters in `unpenalized`, such as an intercept, are left out of it.
+    their support. There is no half before its factor, `l2`. Of the parameters, `n_parameters` in all, those in
+    `unpenalized`, such as an intercept, are left out of it.
     """
 
     preload: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +66,10 @@ class Block(ABC):
     def among(self, columns: IntArray) -> Array | SparseMatrix:
         """Return some columns of the rows, ascending, shape (n_rows, len(columns))."""
 
+    @abstractmethod
+    def part(self, rows: slice) -> Block:
+        """Return a block of some of the rows."""
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -92,6 +96,9 @@ class DenseBlock(Block):
 
     def among(self, columns: IntArray) -> Array:
         return self.rows if len(columns) == self.rows.shape[1] else self.rows[:, columns]
+
+    def part(self, rows: slice) -> DenseBlock:
+        return DenseBlock(self.rows[rows])
 
 
 @final
@@ -122,6 +129,9 @@ class SparseBlock(Block):
 
     def among(self, columns: IntArray) -> SparseMatrix:
         return self.rows[:, columns]
+
+    def part(self, rows: slice) -> SparseBlock:
+        return SparseBlock(self.rows[rows])
 
 
 @final
@@ -175,19 +185,46 @@ class PatternBlock(Block):
     def among(self, columns: IntArray) -> SparseMatrix:
         places = np.full(len(self.first), -1)
         places[columns] = np.arange(len(columns))
-        heads = columns[self.first[columns] < self.n_rows]
-        further = np.repeat(places[self.columns], np.repeat(*self.runs.T.astype(np.int64)))
-        kept = further >= 0
-        rows = np.concatenate([self.first[heads], self.rows[kept]]).astype(np.int32)
-        taken = np.concatenate([places[heads], further[kept]]).astype(np.int32)
-        return sparse.csr_array((np.ones(len(rows)), (rows, taken)), shape=(self.n_rows, len(columns)))
+        lengths = np.repeat(*self.runs.T.astype(np.int64))
+        ends = np.cumsum(lengths)
+        kept = np.flatnonzero(places[self.columns] >= 0)
+        kept = kept[np.argsort(places[self.columns[kept]], kind="stable")]
+        begins, taken = kernels.by_rows(
+            self.n_rows,
+            self.first[columns],
+            places[self.columns[kept]],
+            (ends - lengths)[kept],
+            ends[kept],
+            self.rows,
+        )
+        parts: Any = np.ones(len(taken)), taken, begins
+        return sparse.csr_array(parts, shape=(self.n_rows, len(columns)))
+
+    def part(self, rows: slice) -> PatternBlock:
+        return pattern_block(self.among(np.arange(len(self.first)))[rows])
 
 
-def gram(rows: Array | SparseMatrix, weights: Array) -> Array:
-    """Return `rows.T @ diag(weights) @ rows`; weights may be negative, as coefficients of codes are."""
+def gram(rows: Array | SparseMatrix, weights: Array, within: IntArray, sums: Array) -> None:
+    """Write the upper triangle of `rows.T @ diag(weights) @ rows`; weights may be negative, as codes' coefficients are.
+
+    Arguments:
+        rows: shape (n_rows, n_columns).
+        weights: shape (n_rows,).
+        within: the columns among those of the whole matrix, ascending; 0 is what others add.
+        sums: output, as `upper_triangle` orders it.
+    """
+    side = triangle_side(len(sums))
     if isinstance(rows, np.ndarray):
-        return rows.T @ (weights[:, np.newaxis] * rows)
-    return (rows.T @ (sparse.diags_array(weights) @ rows)).toarray()
+        whole = rows.T @ (weights[:, np.newaxis] * rows)
+        if len(within) < side:
+            own, whole = whole, np.zeros((side, side))
+            whole[np.ix_(within, within)] = own
+        sums[:] = whole.ravel()[upper_triangle(side)]
+        return
+    if len(within) < side:
+        parts: Any = rows.data, within[rows.indices], rows.indptr
+        rows = sparse.csr_array(parts, shape=(len(weights), side))
+    kernels.weighted_pairs(rows, weights, sums)
 
 
 @cache

@@ -12,8 +12,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.decompile import DecompiledSource, decompile
-from erasurehead.errors import UNSAID, DataError, InvalidArgument, counted, invalid
-from erasurehead.problems._additivity import first_line
+from erasurehead.errors import UNSAID, DataError, InvalidArgument, check_type, counted, first_line, invalid
 from erasurehead.problems._differentiable import Differentiated
 from erasurehead.problems._jax_model import Form, bare, join, precision
 from erasurehead.problems._trees import Nest, leaves, mapped
@@ -121,8 +120,9 @@ def read_gradient(gradient: DecompiledSource | str | os.PathLike[str]) -> Decomp
     """Return the source of a gradient: from a file that somebody has edited, or one that has been read already."""
     if isinstance(gradient, DecompiledSource):
         return gradient
-    if not isinstance(gradient, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise invalid("gradient", "must be the file of an edited gradient, or its DecompiledSource", gradient)
+    check_type(
+        "gradient", gradient, str | os.PathLike, "must be the file of an edited gradient, or its DecompiledSource"
+    )
     return DecompiledSource.load(Path(gradient))
 
 

@@ -13,7 +13,7 @@ import cloudpickle  # pyright: ignore[reportMissingTypeStubs]  # ships none
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
-from erasurehead.errors import check_count, invalid, real
+from erasurehead.errors import check_count, check_type, invalid, real
 from erasurehead.problems._base import Exact, Problem, Shard, remaining
 from erasurehead.problems._mini_batches import draw_batch, noise_seed
 from erasurehead.problems._penalties import Penalty
@@ -53,7 +53,7 @@ class Differentiated(ABC):
 
     @abstractmethod
     def loss(self, x: Array, batch: Any) -> float:
-        """Return the mean loss over a batch, with the model in evaluation mode."""
+        """Return the mean loss of the parameters x over a batch, with the model in evaluation mode."""
 
     def draws(self, batch: Any) -> bool:
         """Return whether the model draws random numbers in training, such as for dropout.
@@ -256,8 +256,7 @@ def _form(array: Any) -> str:
 
 def checked_metrics(result: Any) -> dict[str, float]:
     """Return the result of the user's metrics function, or raise if it is not a dict of numbers by name."""
-    if not isinstance(result, Mapping):
-        raise invalid("metrics", "must return a dict of numbers by name", result)
+    check_type("metrics", result, Mapping, "must return a dict of numbers by name")
     named: dict[str, float] = {}
     for name, value in cast("Mapping[Any, Any]", result).items():
         number = real(value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value)

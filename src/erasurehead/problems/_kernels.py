@@ -11,12 +11,15 @@ import math
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from erasurehead._internal.arrays import Array, Places
+from erasurehead._internal.arrays import Array, IntArray, Places
+
+if TYPE_CHECKING:
+    from erasurehead._internal.arrays import SparseMatrix
 
 _LARGE = 4096  # elements from which workers are given machine code
 _ENOUGH = 2**25  # elements for which numpy takes about as long as loading machine code does
@@ -24,7 +27,9 @@ _EACH = 1024  # elements for which numpy takes as long as the overhead of its ca
 
 _MACHINE_CODE = "erasurehead.problems._machine_code"
 _NUMPY_ALONE = "erasurehead.problems._numpy_alone"
+_MOST = 2**31 - 1  # elements that 32-bit indices count
 _BLOCK = 512  # samples whose losses are one logarithm
+_USUAL = 0.5  # of the rows, beyond which a column that is one in these is thought to be one in all
 
 
 def modules_for(size: int) -> tuple[str, ...]:
@@ -194,3 +199,67 @@ def add_in_place(total: Array, places: Places, weight: float, values: Array) -> 
         return
     used = places >= 0
     np.add.at(total, places[used], weight * values[used])
+
+
+def by_rows(
+    n_rows: int,
+    first: NDArray[np.uint16],
+    columns: IntArray,
+    starts: IntArray,
+    ends: IntArray,
+    rows: NDArray[np.uint16],
+) -> tuple[IntArray, Places]:
+    """Return ones that are stored column by column as the rows of a matrix in CSR format: `indptr`, and `indices`.
+
+    Arguments:
+        n_rows: number of rows; a row of this number is none.
+        first: the first row of each column, or none.
+        columns, starts, ends: stretches of further rows, ascending by column: of which, and where in `rows` they are.
+        rows: further rows, ascending in each column.
+    """
+    code = _machine_code(len(first) + len(rows))
+    if code is not None:
+        counts = np.zeros(n_rows + 2, dtype=np.int64)  # after a 0; the last is that of no row
+        code.count_in_rows(first, starts, ends, rows, counts[1:])
+        begins = np.cumsum(counts[:-1])
+        out = np.empty(begins[-1] + counts[-1], dtype=np.int32)
+        code.sort_by_rows(first, columns, starts, ends, rows, begins.copy(), out)
+        return begins, out[: begins[-1]]
+    lengths: IntArray = ends - starts
+    entries: IntArray = np.repeat(ends - np.cumsum(lengths), lengths) + np.arange(int(lengths.sum()))
+    row = np.concatenate([first, rows[entries]])
+    column = np.concatenate([np.arange(len(first)), np.repeat(columns, lengths)])
+    order = np.lexsort((column, row))
+    begins = np.searchsorted(row[order], np.arange(n_rows + 1))
+    return begins, column[order][: begins[-1]].astype(np.int32)
+
+
+def weighted_pairs(rows: SparseMatrix, weights: Array, sums: Array) -> None:
+    """Write the upper triangle of `rows.T @ diag(weights) @ rows`.
+
+    Columns that are one in most rows are taken to be one in all, and only what differs is paired: of one-hot columns of
+    features that hardly vary, that is a small part.
+
+    Arguments:
+        rows: shape (n_rows, n_columns); its indices are sorted in place.
+        weights: shape (n_rows,).
+        sums: output, row by row, shape (n_columns * (n_columns + 1) / 2,).
+    """
+    rows.sort_indices()
+    n_rows, side = rows.shape
+    code, most, total = _machine_code(rows.nnz), _USUAL * n_rows, float(weights.sum())
+    if code is not None and rows.nnz <= _MOST:
+        starts, columns = (part.astype(np.int32, copy=False) for part in (rows.indptr, rows.indices))
+        room = [np.empty(side + 1, dtype=kind) for kind in (np.int32, np.int32, np.float64)]
+        code.weighted_pairs(starts, columns, rows.data, weights, most, total, *room, np.empty(side), sums)
+        return
+    usual = (np.bincount(rows.indices, rows.data == 1.0, side) > most).astype(np.float64)
+    odd = rows - type(rows)(np.tile(usual, (n_rows, 1)))
+    odd.eliminate_zeros()
+    weighted = odd.copy()
+    weighted.data *= np.repeat(weights, np.diff(odd.indptr))
+    alone, whole = np.zeros(side), (odd.T @ weighted).toarray()
+    np.add.at(alone, weighted.indices, weighted.data)
+    whole += np.outer(usual, alone)
+    whole += usual * (alone + total * usual)[:, np.newaxis]
+    sums[:] = whole[np.triu_indices(side)]

@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from erasurehead._internal.arrays import Array, Places
+from erasurehead._internal.arrays import Array, IntArray, Places
 from erasurehead._internal.jit import FLOAT, NOTHING, compiled, reads, writes
 
 # An unsigned and a signed integer would add up to a float.
@@ -110,3 +110,114 @@ def add_in_place(total: Array, places: Places, weight: float, values: Array) -> 
         place = places[element]
         if place >= 0:
             total[np.uint64(place)] += weight * values[element]
+
+
+@compiled(NOTHING, reads("uint16"), reads("int64"), reads("int64"), reads("uint16"), writes("int64"))
+def count_in_rows(
+    first: NDArray[np.uint16], starts: IntArray, ends: IntArray, rows: NDArray[np.uint16], counts: IntArray
+) -> None:
+    """Count the entries of each row; arguments as for `kernels.by_rows`."""
+    for column in range(np.uint64(len(first))):
+        counts[first[column]] += 1
+    for stretch in range(len(starts)):
+        for entry in range(np.uint64(starts[stretch]), np.uint64(ends[stretch])):
+            counts[rows[entry]] += 1
+
+
+@compiled(
+    NOTHING,
+    *(reads("uint16"), reads("int64"), reads("int64"), reads("int64"), reads("uint16")),
+    *(writes("int64"), writes("int32")),
+)
+def sort_by_rows(
+    first: NDArray[np.uint16],
+    columns: IntArray,
+    starts: IntArray,
+    ends: IntArray,
+    rows: NDArray[np.uint16],
+    following: IntArray,
+    out: Places,
+) -> None:
+    """Write the columns of the entries row by row; arguments as for `kernels.by_rows`.
+
+    Arguments:
+        following: where the next column of each row is written; the last, of no row, beyond all others.
+    """
+    stretch = 0
+    for column in range(len(first)):
+        row = first[column]
+        out[np.uint64(following[row])] = column
+        following[row] += 1
+        while stretch < len(starts) and columns[stretch] == column:
+            for entry in range(np.uint64(starts[stretch]), np.uint64(ends[stretch])):
+                row = rows[entry]
+                out[np.uint64(following[row])] = column
+                following[row] += 1
+            stretch += 1
+
+
+@compiled(
+    NOTHING,
+    *(reads("int32"), reads("int32"), reads("float64"), reads("float64"), FLOAT, FLOAT),
+    *(writes("int32"), writes("int32"), writes("float64"), writes("float64"), writes("float64")),
+)
+def weighted_pairs(
+    starts: Places,
+    columns: Places,
+    values: Array,
+    weights: Array,
+    most: float,
+    total: float,
+    usual: Places,
+    places: Places,
+    odd: Array,
+    alone: Array,
+    sums: Array,
+) -> None:
+    """Write the upper triangle of a weighted Gram matrix; arguments as for `kernels.weighted_pairs`.
+
+    Arguments:
+        most: rows, beyond which a column that is one in these is thought to be one in all.
+        total: sum of the weights.
+        usual, places: room for these columns, and for those of what a row has otherwise; each for one more.
+        odd: room for what that is, likewise.
+        alone: room for its weighted sums, by column.
+        sums: output.
+    """
+    side, n_usual = len(alone), 0
+    alone[:] = 0.0
+    sums[:] = 0.0
+    for entry in range(starts[0], starts[len(weights)]):
+        alone[np.uint64(columns[entry])] += values[entry] == 1.0
+    for column in range(side):
+        usual[n_usual] = column
+        n_usual += alone[column] > most
+        alone[column] = 0.0
+    usual[n_usual] = side
+    for row in range(len(weights)):
+        weight, count, following, end = weights[row], 0, 0, starts[row + 1]
+        for entry in range(starts[row], end + 1):
+            column = columns[entry] if entry < end else side
+            while usual[following] < column:
+                places[count], odd[count] = usual[following], -1.0
+                count += 1
+                following += 1
+            if column < side:
+                common = usual[following] == column
+                following += common
+                places[count], odd[count] = column, values[entry] - common
+                count += odd[count] != 0.0
+        for one in range(count):
+            begin = places[one] * (2 * side - places[one] - 1) // 2
+            alone[np.uint64(places[one])] += odd[one] * weight
+            for other in range(one, count):
+                sums[np.uint64(begin + places[other])] += odd[one] * (weight * odd[other])
+    following = 0
+    for one in range(side):
+        common, begin = usual[following] == one, one * (2 * side - one - 1) // 2
+        if common:
+            for other in range(one, side):
+                sums[begin + other] += alone[other]
+        for number in range(following, n_usual):
+            sums[begin + usual[number]] += alone[one] + total * common
+        following += common

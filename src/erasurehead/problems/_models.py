@@ -80,7 +80,7 @@ class ScoringModel(ABC):
     def evaluate(self, X: Any, y: Any) -> dict[str, float]:
         """Return the quality on labelled samples by name."""
         samples = check_samples(X, y, self.sample_loss, self.n_features)
-        with np.errstate(over="ignore", invalid="ignore"):  # the measures show whether a model has diverged
+        with np.errstate(all="ignore"):  # the measures show whether a model has diverged
             return self.sample_loss.scores(self._margins(X), samples.labels)
 
 
@@ -141,7 +141,7 @@ class LinearModel(ScoringModel):
 
     def measure(self, samples: Samples) -> dict[str, float]:
         """Return the quality on samples that are checked already."""
-        with np.errstate(over="ignore", invalid="ignore"):  # the measures show whether a model has diverged
+        with np.errstate(all="ignore"):  # the measures show whether a model has diverged
             return self.sample_loss.scores(samples.design.margins(self._weights), samples.labels)
 
     @property

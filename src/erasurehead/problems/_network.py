@@ -121,7 +121,7 @@ class TwoLayerNetwork(Problem):
             return self._loss.scores(np.ascontiguousarray(margins.T), self._test[1])
 
     def margins(self, x: Array, samples: Array) -> Array:
-        """Return the margin of each class, shape (n_samples, n_classes)."""
+        """Return the margin of each class for samples, with parameters x: shape (n_samples, n_classes)."""
         return _forward(self._split(x), samples)
 
     def _go(self, x: Array, samples: Array, labels: Labels, scale: float, out: Array | None) -> float:

@@ -14,7 +14,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, squared_norm
-from erasurehead.errors import invalid, real
+from erasurehead.errors import check_not_negative, check_type, invalid
 
 
 class Penalty(ABC):
@@ -196,8 +196,7 @@ def as_penalty(l2: float, penalty: Penalty | None, unpenalized: Sequence[int]) -
     _check("l2", l2)
     if penalty is None:
         return L2(float(l2), tuple(unpenalized))
-    if not isinstance(penalty, Penalty):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise invalid("penalty", "must be a penalty", penalty, "such as problems.L1(0.01)")
+    check_type("penalty", penalty, Penalty, "must be a penalty", "such as problems.L1(0.01)")
     if l2:
         raise invalid("l2", "must be left out where a penalty is given", l2, "take problems.ElasticNet(l1, l2)")
     return penalty.without(unpenalized)
@@ -206,8 +205,7 @@ def as_penalty(l2: float, penalty: Penalty | None, unpenalized: Sequence[int]) -
 def _check(name: str, factor: float) -> None:
     if type(factor) is float and 0.0 <= factor < np.inf:
         return  # problems may create their penalty at each step
-    if not (np.isfinite(real(factor)) and factor >= 0):
-        raise invalid(name, "must be a finite number of at least 0", factor)
+    check_not_negative(name, factor, "must be a finite number of at least 0")
 
 
 def _shrunk(x: Array, by: float | Array) -> Array:

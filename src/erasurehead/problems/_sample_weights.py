@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
-from erasurehead.errors import invalid, real
+from erasurehead.errors import check_not_negative, check_positive, check_type, invalid
 from erasurehead.problems._checks import check_target
 from erasurehead.problems._losses import Labels, NumberLoss, SampleLoss
 
@@ -42,8 +42,7 @@ def check_weights(
         weights *= _by_class(class_weight, labels, sample_loss)
     with np.errstate(over="ignore"):
         total = float(weights.sum())
-    if not (np.isfinite(total) and total > 0):
-        raise invalid("the sum of all weights", "must be positive and finite", total)
+    check_positive("the sum of all weights", total, "must be positive and finite")
     return weights * (len(weights) / total)
 
 
@@ -69,12 +68,10 @@ def _by_class(class_weight: Any, labels: Labels, sample_loss: SampleLoss) -> Arr
         if class_weight != "balanced":
             raise invalid("class_weight", "must be 'balanced', or factors by label", class_weight)
         return balanced(places, len(classes))[places]
-    if not isinstance(class_weight, Mapping):
-        raise invalid("class_weight", "must be 'balanced', or factors by label", class_weight)
+    check_type("class_weight", class_weight, Mapping, "must be 'balanced', or factors by label")
     given = cast("Mapping[Any, Any]", class_weight)
     for label, factor in given.items():
-        if not (np.isfinite(real(factor)) and factor >= 0):
-            raise invalid(f"class_weight[{label!r}]", "must be a finite number of at least 0", factor)
+        check_not_negative(f"class_weight[{label!r}]", factor, "must be a finite number of at least 0")
     missing = [float(label) for label in classes if label not in given]
     if missing:
         raise invalid("class_weight", f"must have a factor for the label {missing[0]:g}", dict(given))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import final
 
@@ -66,6 +66,28 @@ class LinearShard(Shard):
         self.n_samples = n_samples
         self.n_columns = n_columns
         self.support = support
+        self._alone: dict[tuple[int, int], Piece] = {}  # single tasks, cut out once they are asked for
+        self._each = 1  # into how many tasks each of the first ones has been cut
+
+    def cut(self, sizes: Sequence[Sequence[int]]) -> LinearShard:
+        """Return the same shard over finer tasks; sums over all that a task is cut into are the same to the bit.
+
+        Arguments:
+            sizes: how many rows each has that a task is cut into, in as many for all tasks.
+        """
+        each, done, pieces = len(sizes[0]), [0] * self.n_tasks, list[Piece]()
+        for piece in self.pieces:
+            parts: list[tuple[int, slice]] = []
+            for task, rows in piece.parts:
+                shift = rows.start - done[task]
+                done[task] += rows.stop - rows.start
+                for number, (low, high) in enumerate(pairwise(accumulate(sizes[task], initial=0))):
+                    own = slice(max(low + shift, rows.start), min(high + shift, rows.stop))
+                    parts += [(task * each + number, own)] * (own.start < own.stop)
+            pieces.append(replace(piece, parts=tuple(parts)))
+        finer = LinearShard(self.sample_loss, pieces, self.n_tasks * each, self.n_samples, self.n_columns, self.support)
+        finer._each = each
+        return finer
 
     def take(self, point: Array) -> Array:
         return on_support(point, self.support)
@@ -111,30 +133,34 @@ class LinearShard(Shard):
         pairs = [(one, other) for one in outputs for other in (outputs if coupled else [one]) if one <= other]
         places = marks.reshape(weights.shape)[0].astype(np.int64)
         columns = np.flatnonzero(places)
-        within = places[columns] - 1
-        sums = np.zeros((len(pairs), len(columns), len(columns)))
+        n_matrices = 1 if coupled else len(weights)
+        side = triangle_side(len(out) // n_matrices)
+        size = side // len(weights) if coupled else side
+        apart = len(pairs) == n_matrices
+        sums = out.reshape(n_matrices, -1) if apart else np.empty((len(pairs), size * (size + 1) // 2))
+        sums[:] = 0.0
         with np.errstate(over="ignore", invalid="ignore"):
-            for piece in self._needed(scales):
+            for number, piece in enumerate(self._needed(scales)):
                 rows, shares = piece.block.among(columns), self._of_rows(piece, scales)
                 margins = self._margins(piece, weights)
                 for output in outputs:
                     along = np.zeros_like(margins)
                     along[output] = shares
                     bent = self.sample_loss.bend(margins, piece.labels, along)
-                    for place, (one, other) in enumerate(pairs):
+                    for total, (one, other) in zip(sums, pairs, strict=True):
                         if one == output:
-                            sums[place] += gram(rows, bent[other])
-        n_matrices = 1 if coupled else len(weights)
-        side = triangle_side(len(out) // n_matrices)
-        size = side // len(weights) if coupled else side
-        if len(pairs) == n_matrices and len(columns) == side:  # in place of a copy
-            out[:] = sums.reshape(n_matrices, -1)[:, upper_triangle(side)].ravel()
+                            room = total if number == 0 else np.empty_like(total)
+                            gram(rows, bent[other], places[columns] - 1, room)
+                            if room is not total:
+                                total += room
+        if apart:
             return
-        whole = np.zeros((n_matrices, side, side))
-        for summed, (one, other) in zip(sums, pairs, strict=True):
-            matrix, row, column = (0, one * size, other * size) if coupled else (one, 0, 0)
-            whole[matrix][np.ix_(row + within, column + within)] = summed
-        out[:] = whole.reshape(n_matrices, -1)[:, upper_triangle(side)].ravel()
+        whole, upper = np.zeros((side, side)), np.triu_indices(size)
+        for total, (one, other) in zip(sums, pairs, strict=True):
+            block = whole[one * size : (one + 1) * size, other * size : (other + 1) * size]
+            block[upper] = total
+            block.T[upper] = total
+        out[:] = whole.ravel()[upper_triangle(side)]
 
     def newton_step(
         self, local: Array, vector: Array, coefficients: Array, damping: float, iterations: int, out: Array
@@ -183,12 +209,34 @@ class LinearShard(Shard):
         return [float(coefficient) / self.n_samples for coefficient in coefficients]
 
     def _needed(self, scales: list[float]) -> list[Piece]:
-        return [piece for piece in self.pieces if any(scales[task] != 0.0 for task, _ in piece.parts)]
+        """Return the pieces with tasks that count; where these are less than half of one, each of them by itself."""
+        needed: list[Piece] = []
+        for number, piece in enumerate(self.pieces):
+            parts = [part for part in piece.parts if scales[part[0]] != 0.0]
+            if 2 * sum(rows.stop - rows.start for _, rows in parts) < len(piece.labels):
+                needed += [self._cut_out(number, *part) for part in parts]
+            else:
+                needed.append(piece)
+        return needed
+
+    def _cut_out(self, number: int, task: int, rows: slice) -> Piece:
+        if (number, task) not in self._alone:
+            piece = self.pieces[number]
+            weights = None if piece.weights is None else piece.weights[rows]
+            parts = ((task, slice(0, rows.stop - rows.start)),)
+            self._alone[number, task] = Piece(piece.block.part(rows), piece.labels[rows], parts, weights)
+        return self._alone[number, task]
 
     def _differentiate(self, piece: Piece, weights: Array, scales: list[float]) -> tuple[Array, float]:
         margins = self._margins(piece, weights)
-        loss = 0.0
+        loss, joined = 0.0, list[tuple[int, slice]]()
         for task, rows in piece.parts:
+            last, before = joined[-1] if joined else (-1, rows)
+            if last // self._each == task // self._each and scales[last] == scales[task]:
+                joined[-1] = task, slice(before.start, rows.stop)
+            else:
+                joined.append((task, rows))
+        for task, rows in joined:
             if scales[task] == 0.0:
                 margins[:, rows] = 0.0
             else:

@@ -94,24 +94,34 @@ class StoredShard(Shard):
         self._store = store
         self._tasks = tuple(map(tuple, tasks))
         self._features = None if features is None else features.astype(np.int32)
+        self._sizes: Sequence[Sequence[int]] = ()  # of what each task is cut into; empty if none is
         self._prepare()
 
     def _prepare(self) -> None:
         self._loaded: LinearShard | None = None
-        self.n_tasks = len(self._tasks)
+        self.n_tasks = len(self._tasks) * (len(self._sizes[0]) if self._sizes else 1)
         self.support = None
         if self._features is not None:
             n_outputs = self._store.sample_loss.n_outputs
             self.support = parameters_of(self._features, n_outputs, self._store.n_columns)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"store": self._store, "tasks": self._tasks, "features": self._features}
+        return {"store": self._store, "tasks": self._tasks, "features": self._features, "sizes": self._sizes}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._store, self._tasks, self._features = state["store"], state["tasks"], state["features"]
+        self._sizes = state["sizes"]
         self._prepare()
         with contextlib.suppress(DataError):  # raised when the shard is used, which costs messages and not the worker
             self._shard()
+
+    def cut(self, sizes: Sequence[Sequence[int]]) -> StoredShard:
+        """Return the same shard over finer tasks: see `LinearShard.cut`."""
+        features = None if self._features is None else self._features.astype(np.int64)
+        finer = StoredShard(self._store, self._tasks, features)
+        finer._sizes = sizes
+        finer._prepare()
+        return finer
 
     def take(self, point: Array) -> Array:
         return on_support(point, self.support)
@@ -138,7 +148,8 @@ class StoredShard(Shard):
         """
         if self._loaded is None:
             apart = self._store.form == "dense" or self._store.in_place is not None
-            self._loaded = self._read_apart() if apart else self._read_joined()
+            shard = self._read_apart() if apart else self._read_joined()
+            self._loaded = shard.cut(self._sizes) if self._sizes else shard
         return self._loaded
 
     def _read_joined(self) -> LinearShard:
@@ -159,7 +170,7 @@ class StoredShard(Shard):
             rows = store.read(files)
             for piece in hold_rows(store.design(rows), rows.y, store.sample_loss).pieces:
                 pieces.append(Piece(piece.block, piece.labels, tuple((task, part) for _, part in piece.parts)))
-        return LinearShard(store.sample_loss, pieces, self.n_tasks, store.n_samples, store.n_columns, None)
+        return LinearShard(store.sample_loss, pieces, len(self._tasks), store.n_samples, store.n_columns, None)
 
 
 def _whole(support: Places | None) -> Places:

@@ -11,7 +11,7 @@ from typing import Any, cast, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead.errors import UNSAID, InvalidArgument, invalid
+from erasurehead.errors import UNSAID, InvalidArgument, check_type, invalid
 from erasurehead.problems._additivity import Value, check_adds_up, if_it_computes, mean_of, value_of, weight_per_sample
 from erasurehead.problems._differentiable import PROBE, DifferentiableProblem, check_test, checked_metrics
 from erasurehead.problems._penalties import Penalty, as_penalty
@@ -85,8 +85,7 @@ def torch(
     """
     library = torch_library()
     penalized = as_penalty(l2, penalty, ())
-    if not isinstance(module, library.nn.Module):
-        raise invalid("module", "must be a torch.nn.Module", module)
+    check_type("module", module, library.nn.Module, "must be a torch.nn.Module")
     if not callable(loss):
         raise invalid("loss", "must be a function of outputs and targets", loss, "such as torch.nn.MSELoss()")
     module = _copied(module)

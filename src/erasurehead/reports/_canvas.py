@@ -1,7 +1,7 @@
 """Matplotlib, imported on first use, with one style that does not depend on the user's settings.
 
-This is the only module that imports matplotlib. Figures are made without `pyplot`, and so without global state and
-without a display.
+This is the only module that imports matplotlib. Files are drawn without `pyplot`, and so without global state and
+without a display; `plot` makes its figures with it, as notebooks show those, and scripts expect them.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import os
 import textwrap
 import zlib
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.documents import PlainData
 from erasurehead._internal.plain_text import visible
 from erasurehead._internal.storage.access import Access
 from erasurehead._internal.storage.folders import Folder
@@ -33,7 +34,7 @@ Figure: TypeAlias = Any
 """A matplotlib figure or part of one."""
 
 FORMATS = ("png", "svg", "pdf")
-_METADATA: dict[str, dict[str, Any]] = {  # removed, as it would make the files of equal figures differ
+_METADATA: dict[str, PlainData] = {  # removed, as it would make the files of equal figures differ
     "png": {"Software": None},
     "svg": {"Date": None, "Creator": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
@@ -64,7 +65,7 @@ _RC_PARAMS = {
 
 @dataclass(frozen=True)
 class RunStyle:
-    """The style of a run in all panels: colour, line style and marker, so that it is recognized without colour, too."""
+    """The style of a run in all panels: colour, line style and marker, so that it is recognised without colour, too."""
 
     colour: str
     line: str
@@ -171,15 +172,54 @@ def new_figure(width: float, height: float, title: str = "") -> Figure:
     return figure
 
 
+def plot(
+    ax: Axes | None,
+    kind: str,
+    drawings: Mapping[str, Callable[[Axes], object]],
+    size: tuple[float, float] = (7.5, 4.4),
+) -> Axes:
+    """Draw one of several pictures into axes, and return these. The user's settings remain, and hold for their axes.
+
+    Arguments:
+        ax: where to draw; None for the axes of a new figure of `pyplot`.
+        kind: which picture.
+        drawings: what draws each, by kind.
+        size: width and height of a new figure, in inches.
+
+    Raises:
+        InvalidArgument: if there is no such picture, or `ax` is something else.
+        MissingExtra: if matplotlib is not installed.
+    """
+    if kind not in drawings:
+        raise invalid("kind", f"must be {' or '.join(drawings)}", kind)
+    matplotlib, figure = _matplotlib(), None
+    if ax is None:  # not within `drawing`, which would undo what a notebook sets up for its first figure
+        pyplot = importlib.import_module("matplotlib.pyplot")
+        figure = pyplot.figure(figsize=size, layout="constrained", facecolor="white")
+    elif not isinstance(ax, importlib.import_module("matplotlib.axes").Axes):
+        raise invalid("ax", "must be axes of matplotlib", ax, "_, ax = pyplot.subplots() makes some")
+    with matplotlib.rc_context({"text.parse_math": False}) if figure is None else drawing():
+        ax = ax if figure is None else figure.subplots()
+        drawings[kind](ax)
+    _settle(ax)
+    return ax
+
+
+def _settle(drawn: Any) -> None:
+    """Make names from data plain text: neither controls, which an SVG file must not have, nor formulas."""
+    for text in drawn.findobj(importlib.import_module("matplotlib.text").Text):
+        text.set_parse_math(False)
+        if (shown := visible(text.get_text())) != text.get_text():
+            text.set_text(shown)
+
+
 def fit(figure: Figure) -> None:
     """Lay out a figure, and shrink texts that do not fit into its width.
 
     Tick labels have no common factor above the axis, which would collide with other text.
     """
     texts = importlib.import_module("matplotlib.text")
-    for text in figure.findobj(texts.Text):  # names from data: an SVG file must not have controls at all
-        if (shown := visible(text.get_text())) != text.get_text():
-            text.set_text(shown)
+    _settle(figure)
     ticker = importlib.import_module("matplotlib.ticker")
     for axes in figure.axes:  # including those of subfigures
         for axis in (axes.xaxis, axes.yaxis):
@@ -286,6 +326,16 @@ def plain_ticks(axis: Any) -> None:
     axis.set_major_locator(ticker.AutoLocator() if narrow else ticker.LogLocator(subs=subs, numticks=max_ticks))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(ticker.NullFormatter())
+
+
+def whole_ticks(*axes: Any) -> None:
+    """Have ticks at whole numbers alone, where there are no others.
+
+    Arguments:
+        axes: `axes.xaxis` or `axes.yaxis`.
+    """
+    for axis in axes:
+        axis.set_major_locator(importlib.import_module("matplotlib.ticker").MaxNLocator("auto", integer=True))
 
 
 def named_bars(axes: Axes, names: Sequence[str], values: Sequence[float], colours: Sequence[str], unit: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -102,7 +103,7 @@ def draw_one_step(axes: Axes, analysis: Analysis) -> None:
     if np.isfinite(analysis.curves.one_step).any():
         _line(axes, analysis, analysis.curves.one_step, _ONE_STEP, "one-step: one weight for all")
         if np.nanmin(analysis.curves.one_step) >= analysis.code.n_tasks:
-            _annotate(axes, "one-step loses more than 100 %")
+            _annotate(axes, "one-step loses more than 100%")
     else:
         _annotate(axes, "no one-step decoding")
     _line(axes, analysis, analysis.curves.mean, _RANDOM, "optimal: the best weights")
@@ -135,6 +136,19 @@ def draw_adversary(axes: Axes, analysis: Analysis) -> None:
     _line(axes, analysis, curves.worst, _WORST, "the worst found")
     _line(axes, analysis, curves.mean, _RANDOM, "random (mean)")
     _band(axes, analysis, _RANDOM)
+
+
+def plot_analysis(analysis: Analysis, ax: Axes | None, kind: str) -> Axes:
+    """Draw one code: see `Analysis.plot`."""
+
+    def alone(draw: Callable[[Axes, Analysis], None], axes: Axes) -> None:
+        draw(axes, analysis)
+        _set_common_limits([axes], {"": analysis})
+        axes.set(xlabel=_SHARE, ylabel=_LOSS, title=measures.shorten(repr(analysis.code), _FULL_WIDTH))
+        axes.legend(loc="upper left", bbox_to_anchor=(0.0, 0.92))
+
+    drawings = {"adversary": draw_adversary, "one_step": draw_one_step}
+    return canvas.plot(ax, kind, {name: partial(alone, draw) for name, draw in drawings.items()})
 
 
 def _side_by_side(analyses: Mapping[str, Analysis]) -> Figure:
@@ -232,7 +246,7 @@ def _annotate(axes: Axes, text: str) -> None:
 
 
 def _set_common_limits(panels: Sequence[Axes], analyses: Mapping[str, Analysis]) -> None:
-    """Set equal limits in all panels of a figure: as high as the curves, but at most 100 %."""
+    """Set equal limits in all panels of a figure: as high as the curves, but at most 100%."""
     heights = np.concatenate([line.get_ydata() for axes in panels for line in axes.get_lines()])
     top = min(float(np.nanmax(heights)), 100.0) or 1.0
     end = max(float(_share(analysis).max()) for analysis in analyses.values()) or 100.0

@@ -46,7 +46,7 @@ COST_NOTES = (
     "the error of the gradient (≥: the worst that a search found; ≤: a bound)."
 )
 RESIDUAL_NOTES = (
-    "Share of the gradient that is lost: residual over tasks. 0 is the full gradient, 100 % is none at all. "
+    "Share of the gradient that is lost: residual over tasks. 0 is the full gradient, 100% is none at all. "
     "Random: mean over random stragglers, decoded optimally, ± its standard error where it is sampled. One-step: the "
     "same, with one weight for all, which may be farther off than none at all. Adversary: the worst stragglers (≥: the "
     "worst that a search found). Bound: spectral, for any stragglers."

@@ -10,7 +10,8 @@ import numpy as np
 
 from erasurehead.delays import Trace
 from erasurehead.delays._families import FAMILIES
-from erasurehead.delays._fitting import Fit, kaplan_meier
+from erasurehead.delays._fitting import Fit
+from erasurehead.delays._kaplan_meier import kaplan_meier
 from erasurehead.errors import counted, invalid
 from erasurehead.reports import _canvas as canvas
 from erasurehead.reports._canvas import FAINT, INK, Axes, run_style
@@ -87,10 +88,9 @@ def draw_pp(axes: Axes, fits: Sequence[Fit]) -> None:
 def draw_tails(axes: Axes, trace: Trace, fits: Sequence[Fit], scale_with_load: bool = False) -> None:
     """Draw the tail probabilities of samples and fits, on logarithmic axes; stragglers are on the right."""
     seconds = trace.seconds / trace.load if scale_with_load else trace.seconds
-    reached, points = kaplan_meier(seconds, trace.censored)
-    survival = 1.0 - reached
-    shown = (survival > 1e-12) & (points > 0.0)
-    axes.step(points[shown], survival[shown], where="post", color=INK, linewidth=1.2)
+    longer, points = kaplan_meier(seconds, trace.censored)
+    shown = (longer > 1e-12) & (points > 0.0)
+    axes.step(points[shown], longer[shown], where="post", color=INK, linewidth=1.2)
     positive = points[points > 0.0]
     grid = np.exp(np.linspace(math.log(float(positive[0])), math.log(float(positive[-1])), 400))
     lowest = 0.5 / len(seconds)

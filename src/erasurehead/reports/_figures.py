@@ -9,14 +9,13 @@ from erasurehead._internal.storage.access import Access
 from erasurehead.errors import counted
 from erasurehead.reports import _canvas as canvas, _measures as measures
 from erasurehead.reports._canvas import Axes, Figure
-from erasurehead.reports._decisions import draw_decisions, has_decisions
 from erasurehead.reports._descents import Descent, draw_descents
 from erasurehead.reports._panels import ComparedRuns, draw_progress, draw_speed_ups, draw_step_times, legend_columns
 from erasurehead.reports._timeline import add_timeline_legend, draw_timeline, visible_seconds, work_intervals
 from erasurehead.training import Run
 
 _WIDTH = 10.0  # inches; at a README's 850 pixels letters are then 13 pixels high
-_BAR, _LINE, _TIMELINE, _DECISIONS = 0.42, 0.23, 1.35, 6.0  # inches per run
+_BAR, _LINE, _TIMELINE = 0.42, 0.23, 1.35  # inches per run
 
 
 def draw_comparison(
@@ -31,10 +30,10 @@ def draw_comparison(
     """Draw a comparison of runs, after Figures 2 to 4 of the ErasureHead paper.
 
     The files are `comparison` (all panels), `progress` (quality over time), `step_times`, `speed_up` and `timeline`
-    (late workers in the first steps); with descents, `gap` (the gap of the objective over time, on a logarithmic axis
-    down to the floor of each run); and `decisions`, if an optimizer has recorded some. Equal runs give equal files. The
-    colour of a scheme does not depend on the others. Axes are logarithmic if a linear one would hide the fastest run.
-    `virtual time` is the time of the virtual engine's clock.
+    (late workers in the first steps); and, with descents, `gap` (the gap of the objective over time, on a logarithmic
+    axis down to the floor of each run). Equal runs give equal files. The colour of a scheme does not depend on the
+    others. Axes are logarithmic if a linear one would hide the fastest run. `virtual time` is the time of the virtual
+    engine's clock.
 
     Arguments:
         runs: at least one, trained under the same delays from the same model.
@@ -87,14 +86,6 @@ def _figures(comparison: ComparedRuns, heading: str, descents: Sequence[Descent]
         draw_descents(axes, descents)
         canvas.legend_above(axes, legend_columns([descent.scheme for descent in descents], 6.0), "Scheme")
         figures.append(("gap", figure))
-    deciding = [group for group in comparison.same if has_decisions(comparison.runs[group[0]])]
-    if deciding:
-        figure = canvas.new_figure(_WIDTH, _DECISIONS * len(deciding), heading)
-        panels = figure.subfigures(len(deciding), 1, squeeze=False)[:, 0]
-        for panel, group in zip(panels, deciding, strict=True):
-            title = f"{comparison.together(group)}: decisions of the optimizer over time"
-            draw_decisions(panel, comparison.runs[group[0]], title)
-        figures.append(("decisions", figure))
     return figures
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from erasurehead._internal.documents import Entries, PlainData
 from erasurehead._internal.storage.access import Access
 from erasurehead.errors import invalid
 from erasurehead.reports import _canvas as canvas, _measures as measures
@@ -55,7 +56,7 @@ class FinishedRun:
     seconds: float
     seconds_per_step: float
     curves: Mapping[str, Curve]
-    facts: Mapping[str, Any]
+    facts: Entries
     stopped: str = ""
 
     def time_to(self, metric: str, target: float) -> float | None:
@@ -154,7 +155,7 @@ class FinishedComparison:
         """Return the table for a terminal."""
         return as_table(self._columns(), self.notes, title)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> PlainData:
         """Return the comparison as plain data."""
         return {
             "target": None if self.target is None else {"metric": self.target[0], "value": self.target[1]},
@@ -207,17 +208,10 @@ class FinishedComparison:
         styles = [canvas.run_style(index) for index in range(len(curves))]
         clock = measures.clock_of([run.virtual for run in self.runs])
         measures.draw_over_time(axes, self.names, curves, styles, clock, unit, measures.log_edge(curves))
-        if self.target is not None and self.target[0] == metric:
-            axes.axhline(self.target[1], color=INK, linewidth=1.0, linestyle=(0, (1, 2)))
-        values = [float(value) for _, own in curves for value in own if 0.0 < value < np.inf]
-        if measures.lower_is_better(metric) and values:
-            axes.set_yscale("log")
-            axes.set_ylim(min(values) / 1.1, min(max(values), 50.0 * min(values)) * 1.1)
-            canvas.plain_ticks(axes.yaxis)
-        elif later := [float(value) for _, own in curves for value in own[1:]]:
-            # Without the first model, next to which all differences would be invisible.
-            margin = 0.08 * (max(later) - min(later)) or 0.01
-            axes.set_ylim(min(later) - margin, max(later) + margin)
+        aim = self.target if self.target is not None and self.target[0] == metric else None
+        if aim is not None:
+            axes.axhline(aim[1], color=INK, linewidth=1.0, linestyle=(0, (1, 2)))
+        measures.limit_values(axes, [values for _, values in curves], aim, measures.lower_is_better(metric))
         axes.set_title("Training loss" if metric == LOSS else f"Test {measures.metric_name(metric)}")
 
     def _draw_steps(self, axes: Axes) -> None:
@@ -244,9 +238,8 @@ class FinishedComparison:
 
 def _common_metric(runs: Sequence[FinishedRun]) -> str:
     """Return the preferred metric that all runs have measured, or the loss."""
-    common = [metric for metric in runs[0].curves if all(run.curves.get(metric) for run in runs)]
-    order = (*measures.PREFERRED, *sorted(set(common) - {LOSS}), LOSS)
-    return next((metric for metric in order if metric in common), LOSS)
+    measured = [[metric for metric, curve in run.curves.items() if curve and metric != LOSS] for run in runs]
+    return measures.common_metric(measured) or LOSS
 
 
 def common_target(runs: Sequence[FinishedRun]) -> tuple[str, float] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -31,6 +31,16 @@ _NAMES = {
     "r2": "R²",
     "loss": "training loss",
 }
+
+
+def common_metric(measured: Sequence[Iterable[str]]) -> str | None:
+    """Return the metric by which to compare runs: of those that all have, the preferred one, or the first by name.
+
+    Arguments:
+        measured: the metrics of each run.
+    """
+    common = set(measured[0]).intersection(*measured[1:])
+    return next((name for name in (*PREFERRED, *sorted(common)) if name in common), None)
 
 
 def check_runs(runs: Sequence[Run]) -> Sequence[Run]:
@@ -228,6 +238,28 @@ def draw_over_time(
         canvas.plain_ticks(axes.xaxis)
     axes.set_xlabel(f"{clock} ({unit.name}), all waiting included")
     axes.grid(color=canvas.FAINT, linewidth=0.5)
+
+
+def limit_values(axes: Axes, curves: Sequence[Array], target: Aim | None, falls: bool) -> None:
+    """Choose the axis of values: without the first model, next to which all differences would be invisible.
+
+    Arguments:
+        axes: the axes with the curves.
+        curves: the values of each.
+        target: what is to be reached, and seen.
+        falls: whether smaller values are better: then the axis is logarithmic where the last ones would be near zero.
+    """
+    heights = np.concatenate([*(values[1:] for values in curves), [] if target is None else target[1:]])
+    heights = heights[np.abs(heights) < MAX_DRAWN]
+    low, high = (float(heights.min()), float(heights.max())) if len(heights) else (0.0, 1.0)
+    if falls and needs_log_axis([low, high]):
+        # Limits before the scale: automatic margins overflow for runs that have diverged.
+        axes.set_ylim(low / 1.2, high * 1.2)
+        axes.set_yscale("log")
+        canvas.plain_ticks(axes.yaxis)
+        return
+    margin = 0.08 * (high - low) or 0.01
+    axes.set_ylim(low - margin, high + margin)
 
 
 def lower_is_better(metric: str) -> bool:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.reports import _canvas as canvas, _measures as measures
 from erasurehead.reports._canvas import FAINT, INK, Axes, RunStyle, scheme_styles
+from erasurehead.reports._rendering import to_html
 from erasurehead.reports._table import ComparisonRow, comparison_table
-from erasurehead.reports._units import Unit, time_unit
+from erasurehead.reports._timeline import add_timeline_legend, draw_timeline, visible_seconds
+from erasurehead.reports._units import Unit, seconds_text, time_unit
 from erasurehead.training import Run
 
 
 @dataclass(frozen=True)
 class ComparedRuns:
-    """Runs and their comparison table.
+    """Runs beside each other: `ComparedRuns.of([one, other])`. Notebooks show their table, `plot` draws them.
 
     Arguments:
         runs: at least one run.
@@ -29,9 +32,38 @@ class ComparedRuns:
     rows: Sequence[ComparisonRow]
 
     @classmethod
-    def of(cls, runs: Sequence[Run], target: tuple[str, float] | None) -> ComparedRuns:
-        """Return the comparison of runs, with their table."""
+    def of(cls, runs: Sequence[Run], target: tuple[str, float] | None = None) -> ComparedRuns:
+        """Return the comparison of runs, with their table.
+
+        Arguments:
+            runs: at least one, trained under the same delays from the same model.
+            target: metric and value, such as `("auc", 0.84)`; None for none.
+        """
         return cls(runs, comparison_table(runs, target))
+
+    def __repr__(self) -> str:
+        return f"ComparedRuns({', '.join(self.names)})"
+
+    def _repr_html_(self) -> str:
+        return to_html(self.rows)
+
+    def plot(self, ax: Axes | None = None, kind: str = "progress") -> Axes:
+        """Draw the runs with matplotlib (the extra `report`), and return the axes.
+
+        Arguments:
+            ax: where to draw; by default in a new figure.
+            kind: `"progress"`, the quality of the model over time; `"step_times"`, how long steps took; `"speed_up"`,
+                over uncoded training; or of a single run `"timeline"`, what each worker did in the first steps.
+
+        Raises:
+            InvalidArgument: if there is no such picture, or `ax` is something else.
+            MissingExtra: if matplotlib is not installed.
+        """
+        drawings = {"progress": draw_progress, "step_times": draw_step_times}
+        drawings |= {"speed_up": draw_speed_ups} if len(self.runs) > 1 else {"timeline": _draw_timeline}
+        bound = {name: partial(draw, comparison=self) for name, draw in drawings.items()}
+        high = 1.2 + 0.5 * len(self.runs) if kind in ("step_times", "speed_up") else 4.4
+        return canvas.plot(ax, kind, bound, (7.5, high))
 
     @property
     def names(self) -> list[str]:
@@ -78,7 +110,8 @@ def draw_progress(axes: Axes, comparison: ComparedRuns) -> None:
     axes.set_ylabel("training loss (estimate)" if metric is None else f"test {measures.metric_name(metric)}")
     if left is None:
         axes.set_xlim(0, _time_limit(comparison, [times for times, _ in curves]) / unit.size)
-    _set_value_limits(axes, comparison, [values for _, values in curves])
+    falls = metric is None or measures.lower_is_better(metric)
+    measures.limit_values(axes, [values for _, values in curves], comparison.target, falls)
     _mark_target(axes, comparison, unit)
     columns = legend_columns(
         [*comparison.names, *([] if comparison.target is None else [_target_label(comparison.target)])]
@@ -101,24 +134,6 @@ def _curve(run: Run, metric: str | None) -> tuple[Array, Array]:
     points = [(item.time, item.metrics[metric]) for item in run.evaluations]
     times, values = np.array(points).reshape(-1, 2).T
     return times, values
-
-
-def _set_value_limits(axes: Axes, comparison: ComparedRuns, curves: Sequence[Array]) -> None:
-    # Without the first model, next to which all differences would be invisible.
-    target_value: Sequence[float] = [] if comparison.target is None else comparison.target[1:]
-    heights = np.concatenate([*(values[1:] for values in curves), target_value])
-    heights = heights[np.abs(heights) < measures.MAX_DRAWN]
-    low, high = (float(heights.min()), float(heights.max())) if len(heights) else (0.0, 1.0)
-    falls = comparison.metric is None or measures.lower_is_better(comparison.metric)
-    if falls and measures.needs_log_axis([low, high]):  # on a linear axis the last values would be near zero
-        axes.set_ylim(
-            low / 1.2, high * 1.2
-        )  # before the scale is set: automatic margins overflow for runs that have diverged
-        axes.set_yscale("log")
-        canvas.plain_ticks(axes.yaxis)
-        return
-    margin = 0.08 * (high - low) or 0.01
-    axes.set_ylim(low - margin, high + margin)
 
 
 def _time_limit(comparison: ComparedRuns, curves: Sequence[Array]) -> float:
@@ -198,6 +213,13 @@ def draw_speed_ups(axes: Axes, comparison: ComparedRuns) -> None:
         axes.set_xlim(0, 1.2 * max(values) or 1.0)
     axes.set_xlabel(f"times as fast as {measures.shorten(comparison.rows[0].basis.baseline, 24)}")
     axes.set_title(f"Speed-up, by {comparison.rows[0].basis.compared}")
+
+
+def _draw_timeline(axes: Axes, comparison: ComparedRuns) -> None:
+    until, run = visible_seconds(comparison.runs), comparison.runs[0]
+    draw_timeline(axes, run, until, f"{measures.shorten(run.scheme, 50)}: the first {seconds_text(until)}")
+    axes.set_xlabel(f"{measures.clock(comparison.runs)} since training began (s)")
+    add_timeline_legend(axes, loc="upper left", bbox_to_anchor=(-0.02, -0.17), ncols=3)
 
 
 def _extend_for_texts(axes: Axes) -> None:

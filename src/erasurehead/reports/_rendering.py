@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from erasurehead.errors import counted, invalid
-from erasurehead.reports import _measures as measures
+from erasurehead.reports import _html as html, _measures as measures
 from erasurehead.reports._table import ComparisonRow
 from erasurehead.reports._units import NOTHING, Unit, byte_unit, plain_unit, time_unit
 
@@ -75,6 +75,29 @@ def to_markdown(rows: Sequence[ComparisonRow]) -> str:
         rows: of `comparison_table`, at least one.
     """
     return as_markdown(_columns(rows), notes(rows))
+
+
+def to_html(rows: Sequence[ComparisonRow], title: str = "") -> str:
+    """Return the table as HTML for notebooks, with its notes below.
+
+    Arguments:
+        rows: of `comparison_table`, at least one.
+        title: above the table.
+    """
+    return as_html(_columns(rows), notes(rows), title)
+
+
+def as_html(columns: Sequence[Column], notes: Sequence[str] = (), title: str = "") -> str:
+    """Return columns as HTML for notebooks.
+
+    Arguments:
+        columns: columns with equally many cells.
+        notes: sentences below the table.
+        title: above the table.
+    """
+    headers = [" ".join(column.header) for column in columns]
+    cells = zip(*(column.cells for column in columns), strict=True)
+    return html.table(title, cells, headers, "".join(map(html.note, notes)))
 
 
 def as_markdown(columns: Sequence[Column], notes: Sequence[str] = ()) -> str:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import cast
 
-from erasurehead.errors import invalid
+from erasurehead.errors import invalid, real
 from erasurehead.reports import _measures as measures
 from erasurehead.training import Run, StepRow
 from erasurehead.training._result import Evaluation
+
+_ROUNDING = 1e-12  # tasks: a residual of at most that is 0
 
 
 @dataclass(frozen=True)
@@ -85,9 +89,14 @@ def comparison_table(runs: Sequence[Run], target: tuple[str, float] | None = Non
         target: metric and value, such as `("auc", 0.84)`; None for none.
 
     Raises:
-        InvalidArgument: if there is no run, or the target's metric was not measured.
+        InvalidArgument: if there is no run, the target is no metric with a value, or its metric was not measured.
     """
     measures.check_runs(runs)
+    given = cast("Sequence[object] | None", target)
+    if given is not None and not (
+        isinstance(given, tuple | list) and len(given) == 2 and math.isfinite(real(given[1]))
+    ):
+        raise invalid("target", "must be (metric, value)", given, "such as ('auc', 0.84)")
     for run in runs:
         names = sorted({name for evaluation in run.evaluations for name in evaluation.metrics})
         if target is not None and target[0] not in names:
@@ -96,16 +105,10 @@ def comparison_table(runs: Sequence[Run], target: tuple[str, float] | None = Non
     reached = [None if target is None else run.first_at(*target) for run in runs]
     names = measures.numbered_names([run.scheme for run in runs])
     first = next((index for index, run in enumerate(runs) if run.scheme == "uncoded"), 0)
-    metric = _common_metric(runs) if target is None else target[0]
+    measured = [run.evaluations[-1].metrics if run.evaluations else () for run in runs]
+    metric = measures.common_metric(measured) if target is None else target[0]
     basis = Basis(names[first], target, all(item is not None and item.time > 0 for item in reached), metric)
     return [_row(run, name, item, runs[first], basis) for run, name, item in zip(runs, names, reached, strict=True)]
-
-
-def _common_metric(runs: Sequence[Run]) -> str | None:
-    """Return the metric by which to compare runs: of those that all have, the preferred one, or the first by name."""
-    measured = [set(run.evaluations[-1].metrics) if run.evaluations else set[str]() for run in runs]
-    common = measured[0].intersection(*measured[1:])
-    return next((name for name in (*measures.PREFERRED, *sorted(common)) if name in common), None)
 
 
 def _row(run: Run, name: str, reached: Evaluation | None, baseline: Run, basis: Basis) -> ComparisonRow:
@@ -122,7 +125,7 @@ def _row(run: Run, name: str, reached: Evaluation | None, baseline: Run, basis: 
         seconds_to_target=None if reached is None else reached.time,
         steps_to_target=None if reached is None else reached.step,
         speed_up=theirs / ours if ours > 0 else float("nan"),
-        residual=mean(lambda row: row.residual),
+        residual=mean(lambda row: row.residual if row.residual > _ROUNDING else 0.0),
         left_out=mean(lambda row: max(0.0, 1.0 - row.coverage)),
         arrivals=mean(lambda row: row.arrived),
         n_workers=measures.n_workers(run),

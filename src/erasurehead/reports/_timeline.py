@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from erasurehead.reports import _measures as measures
-from erasurehead.reports._canvas import FAINT, INK, Axes, Figure, line_key, patch_key
+from erasurehead.reports._canvas import FAINT, INK, Axes, Figure, line_key, patch_key, whole_ticks
 from erasurehead.training import ArrivalRow, Run
 
 MessageUse: TypeAlias = Literal["used", "spare", "late"]
@@ -97,20 +97,25 @@ def draw_timeline(axes: Axes, run: Run, until: float, title: str) -> None:
     axes.vlines(ends, -0.5, bottom, color=INK, linewidth=0.8)
     axes.set_xlim(0, until)
     axes.set_ylim(bottom, -0.5)
+    whole_ticks(axes.yaxis)
     axes.set_title(title)
     axes.set_ylabel("worker")
 
 
-def add_timeline_legend(figure: Figure) -> None:
-    """Add a legend of the colours above the panels."""
+def add_timeline_legend(drawn: Figure | Axes, **place: Any) -> None:
+    """Add a legend of the colours above the panels.
+
+    Arguments:
+        drawn: the figure; or the axes, if there is but one panel.
+        place: where to put it instead.
+    """
     handles = [patch_key(colour, label) for colour, label in MESSAGE_USES.values()]
     handles += [patch_key("white", "idle", edge=FAINT), line_key(INK, "step ends")]
-    figure.legend(
+    drawn.legend(
         handles=handles,
-        loc="outside upper left",
-        ncols=5,
         handlelength=1.2,
         columnspacing=1.4,
         title="Each worker's answers, one bar each",
         alignment="left",
+        **{"loc": "outside upper left", "ncols": 5, **place},
     )

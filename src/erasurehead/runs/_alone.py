@@ -10,13 +10,12 @@ import importlib.util
 import time
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]  # ships none
 
-from erasurehead._internal.documents import PlainData
 from erasurehead.datasets import Dataset
 from erasurehead.errors import Diverged, InvalidArgument
 from erasurehead.optimizers import QuasiNewton
@@ -48,10 +47,6 @@ class Alone:
     objective: float | None
     metrics: Mapping[str, float]
     objectives: tuple[float, ...] = ()
-
-    def as_dict(self) -> PlainData:
-        """Return the outcome as plain data."""
-        return asdict(self)
 
     def __str__(self) -> str:
         whole = "converges in" if self.converged else "has not converged in"

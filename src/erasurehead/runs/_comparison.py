@@ -2,46 +2,44 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from erasurehead._internal.atomic_files import write_whole, writing
-from erasurehead._internal.documents import PlainData
 from erasurehead._internal.storage.folders import Folder
 from erasurehead.datasets._published.public import NAMES
-from erasurehead.errors import Diverged, Unreachable, counted, invalid
-from erasurehead.reports import comparison_table, draw_comparison
+from erasurehead.errors import Diverged, Unreachable, counted
+from erasurehead.reports import draw_comparison
 from erasurehead.reports._descents import GAPS, Descent, descent_markdown
-from erasurehead.reports._measures import Aim, numbered_names, reached_by_all
-from erasurehead.reports._rendering import to_markdown
-from erasurehead.reports._table import ComparisonRow
+from erasurehead.reports._measures import Aim, numbered_names
+from erasurehead.reports._panels import ComparedRuns
+from erasurehead.reports._rendering import to_html, to_markdown
 from erasurehead.runs._alone import Alone, alone
 from erasurehead.runs._config.resolving import PUBLISHED_DELAYS, check_target, resolve, settled
 from erasurehead.runs._config.sections import Config
 from erasurehead.runs._descents import Models, Objectives, descents
 from erasurehead.runs._experiment import Experiment
+from erasurehead.runs._heard_once import HeardOnce, heard_once
 from erasurehead.runs._jsonl import to_text
 from erasurehead.runs._names import COMPARISON, FIGURES, RUNS, TABLE, check_free, make_folder, next_free
+from erasurehead.runs._outcome import Outcome, say_heard_once
 from erasurehead.runs._summaries import describe
+from erasurehead.runs._targets import check_metric, common_target, parse_target
 from erasurehead.schemes import parse_scheme
 from erasurehead.schemes._text import by_speed, deals_by_speed, paper_schemes
 from erasurehead.training import Callback, Run
+from erasurehead.training._callbacks import check_callbacks
 from erasurehead.training._result import Status
 
 _SOLVER, _PATIENT = "quasi_newton", "adaptive, waiting for all"
 
-ALONE = "One core of this machine alone, with all data, no workers and no delays:"
+_LEAST_LIMIT = 10.0  # processor seconds in which the minima of parts of the data may be sought
 
-_RANGES: Mapping[str, tuple[float, float]] = {
-    **dict.fromkeys(("auc", "pr_auc", "accuracy"), (0.0, 1.0)),
-    "r2": (-math.inf, 1.0),
-    **dict.fromkeys(("mse", "rmse", "mae", "deviance", "pinball", "log_loss", "error"), (0.0, math.inf)),
-}
-"""The range of each metric."""
+ALONE = "One core of this machine alone, with all data, no workers and no delays:"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +55,9 @@ class Comparison:
     experiments: tuple[Experiment, ...]
     folder: Path
     target: Aim | None = None
+
+    def __repr__(self) -> str:
+        return f"Comparison({self.title}: {', '.join(one.scheme.name for one in self.experiments)})"
 
     @classmethod
     def from_config(
@@ -135,6 +136,7 @@ class Comparison:
             EngineError: if workers do not start; the records so far are in the folder.
         """
         section = self.experiments[0].config.run
+        check_callbacks(callbacks)
         make_folder(self.folder, section.overwrite, section.access)
         runs: list[Run] = []
         objectives: list[Objectives | None] = []
@@ -182,6 +184,30 @@ class Trained:
     runs: tuple[Run, ...]
     objectives: tuple[Objectives | None, ...]
 
+    def __repr__(self) -> str:
+        return f"Trained({self.comparison.title}: {', '.join(run.scheme for run in self.runs)})"
+
+    def _repr_html_(self) -> str:
+        return to_html(self.compared.rows, self.comparison.title)
+
+    @property
+    def compared(self) -> ComparedRuns:
+        """The runs beside each other, by the target of `goal`."""
+        return ComparedRuns.of(self.runs, self.goal())
+
+    def plot(self, ax: Any = None, kind: str = "progress") -> Any:
+        """Draw the runs, as `ComparedRuns.plot` does, and return the axes.
+
+        Arguments:
+            ax: where to draw; by default in a new figure.
+            kind: `"progress"`, `"step_times"` or `"speed_up"`.
+
+        Raises:
+            InvalidArgument: if there is no such picture, or `ax` is something else.
+            MissingExtra: if matplotlib is not installed.
+        """
+        return self.compared.plot(ax, kind)
+
     def goal(self) -> Aim | None:
         """Return the target: the given one, or one that all complete runs have reached.
 
@@ -213,7 +239,7 @@ class Trained:
         """
         runs, target = self.runs, self.goal()
         folder, experiments, title = self.comparison.folder, self.comparison.experiments, self.comparison.title
-        rows = comparison_table(runs, target)
+        rows = self.compared.rows
         section = experiments[0].config.run
         access = section.access
         names, virtual = [row.scheme for row in rows], section.engine == "virtual"
@@ -223,8 +249,8 @@ class Trained:
             text += f"\n{descent_markdown(fell)}"
         if alone:
             text += f"\n{ALONE}\n\n" + "".join(f"- {one}\n" for one in alone)
-        pays = self._pays(alone, fell)
-        text += f"\n{pays}\n" if pays else ""
+        pays, heard = self._pays(alone, fell), self._heard_once(alone, fell)
+        text += "".join(f"\n{one}\n" for one in (pays, say_heard_once(heard)) if one)
         write_whole(folder / TABLE, [text.encode()], access)
         figures: list[Path] = []
         if formats:
@@ -250,6 +276,7 @@ class Trained:
             tuple(alone),
             tuple(fell),
             pays,
+            heard,
         )
         price = section.seconds_per_task if section.engine == "virtual" else None
         facts = {
@@ -271,6 +298,7 @@ class Trained:
         """
         own = next((one for one in alone if one.objectives), None)
         low, first = self._least(alone), self.objectives[0]
+        fell = [one for one, tried in zip(fell, self.comparison.experiments, strict=False) if _shared(tried)]
         if own is None or low is None or first is None or not fell:
             return ""
         span = float(first.values[0]) - low
@@ -286,9 +314,21 @@ class Trained:
         beside = f", {equal / mean:.2g} times the mean delay" if mean else ""
         return (
             f"To a gap of {gap:g} one machine takes {counted('gradient', passes)} of all data, and {scheme} "
-            f"{seconds:.3g} s. With these delays distributing pays where a pass takes one machine more than about "
-            f"{equal:.2g} s{beside}; here it takes {own.seconds / len(own.objectives):.2g} s."
+            f"{seconds:.3g} s. With these delays distributing can pay only where a pass takes one machine more than "
+            f"about {equal:.2g} s{beside}; here it takes {own.seconds / len(own.objectives):.2g} s."
         )
+
+    def _heard_once(self, alone: Sequence[Alone], fell: Sequence[Descent]) -> dict[float, HeardOnce]:
+        """Return how soon each gap can be reached at the earliest, as far as that can be found in a few seconds."""
+        own, low = next((one for one in alone if one.objectives), None), self._least(alone)
+        if own is None or low is None or not fell:
+            return {}
+        experiments = self.comparison.experiments
+        section, n_tasks = experiments[0].config.run, experiments[0].scheme.code.n_tasks
+        virtual = (section.seconds_per_task or 0.0) * n_tasks
+        spent = own.seconds / len(own.objectives) if section.engine != "virtual" else virtual
+        named = {one.scheme: experiment for one, experiment in zip(fell, experiments, strict=False)}
+        return heard_once(named, low, spent, max(_LEAST_LIMIT, own.seconds))
 
     def _least(self, alone: Sequence[Alone]) -> float | None:
         """Return the least objective there is; None if nothing has come down to it."""
@@ -301,53 +341,10 @@ class Trained:
         return None if published is None else published.metric
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The outcome of a comparison.
-
-    Attributes:
-        title: what was compared.
-        target: metric and value of the target; None if there is none that all runs reach.
-        rows: one per run.
-        figures: the files written.
-        folder: folder of the comparison.
-        runs: the run folders.
-        failures: for each scheme that could not be trained to the end, its name and the reason, in a sentence.
-        interrupted: whether the user stopped the last run, so that the following ones were left out.
-        alone: how long the same problem takes on one machine; empty if that was not tried.
-        descents: how near each run came to the least objective, and when; empty if objectives are out of reach.
-        pays: from which time of a pass over the data on distributing pays, as sentences; empty if that is not known.
-    """
-
-    title: str
-    target: Aim | None
-    rows: tuple[ComparisonRow, ...]
-    figures: tuple[Path, ...]
-    folder: Path
-    runs: tuple[Path, ...]
-    failures: tuple[str, ...] = ()
-    interrupted: bool = False
-    alone: tuple[Alone, ...] = ()
-    descents: tuple[Descent, ...] = ()
-    pays: str = ""
-
-    def as_dict(self) -> PlainData:
-        """Return the outcome as plain data."""
-        basis = self.rows[0].basis
-        return {
-            "title": self.title,
-            "target": None if self.target is None else {"metric": self.target[0], "value": self.target[1]},
-            "speed_up": {"compared": basis.compared, "baseline": basis.baseline},
-            "final_metric": basis.metric,
-            "schemes": [
-                {**{key: value for key, value in asdict(row).items() if key != "basis"}, "folder": str(folder)}
-                for row, folder in zip(self.rows, self.runs, strict=True)
-            ],
-            "alone": [one.as_dict() for one in self.alone],
-            "seconds_to_gap": {one.scheme: {f"{gap:g}": one.seconds_to(gap) for gap in GAPS} for one in self.descents},
-            "figures": [str(path) for path in self.figures],
-            "folder": str(self.folder),
-        }
+def _shared(experiment: Experiment) -> bool:
+    """Return whether workers share the computing of a step: not if each computes a message about all of the data."""
+    code = experiment.scheme.code
+    return any(len(code.tasks_of_message(message)) < code.n_tasks for message in range(code.n_messages))
 
 
 class _Last(Callback):
@@ -358,53 +355,6 @@ class _Last(Callback):
 
     def on_end(self, run: Run) -> None:
         self.run = run
-
-
-def parse_target(text: str) -> Aim:
-    """Return the metric and the value of a target.
-
-    >>> parse_target("auc=0.84")
-    ('auc', 0.84)
-    """
-    metric, equals, value = (part.strip() for part in text.partition("="))
-    try:
-        number = float(value)
-    except ValueError:
-        number = float("nan")
-    if not equals or not metric or number != number:
-        raise invalid(
-            "target", "must be a metric and a value", text, "write auc=0.84; the column of the labels is --label"
-        )
-    low, high = _RANGES.get(metric, (-math.inf, math.inf))
-    if not low <= number <= high or math.isinf(number):
-        bounds = f"from {low:g} to {high:g}" if math.isfinite(low + high) else _one_sided(low, high)
-        raise invalid("target", f"must be a value that {metric} can have, {bounds}", text)
-    return metric, number
-
-
-def _one_sided(low: float, high: float) -> str:
-    if math.isinf(low) and math.isinf(high):
-        return "which is finite"
-    return f"of at most {high:g}" if math.isinf(low) else f"of at least {low:g}"
-
-
-def common_target(runs: Sequence[Run], metric: str | None = None) -> Aim | None:
-    """Return a target that every run reached: 95% of the way from the first model to the worst run's best one.
-
-    Arguments:
-        runs: from the same first model.
-        metric: by default the first one that was measured.
-
-    Returns:
-        Metric and value, to four digits; None if there are no evaluations, or some run never got better.
-    """
-    if not all(run.evaluations for run in runs):
-        return None
-    start = runs[0].evaluations[0].metrics
-    chosen = metric if metric is not None and metric in start else next(iter(start))
-    values = [[evaluation.metrics.get(chosen, float("nan")) for evaluation in run.evaluations] for run in runs]
-    value = reached_by_all(values, chosen)
-    return None if value is None else (chosen, value)
 
 
 def _names(texts: Sequence[str], workers: int) -> list[str]:
@@ -418,15 +368,3 @@ def _places(names: Sequence[str]) -> list[str]:
     """Return a folder name for each: letters, digits and a few signs, and no two equal."""
     plain = [re.sub(r"[^A-Za-z0-9._=-]+", "-", name).strip("-.") for name in names]
     return numbered_names(plain, "{}-{}")
-
-
-def check_metric(target: Aim, experiment: Experiment) -> None:
-    """Raise if the target's metric is never measured.
-
-    Raises:
-        InvalidArgument: if so; the error names the metrics that are.
-    """
-    metrics = experiment.problem.metrics(experiment.first_model()) if experiment.config.run.evaluate_every else {}
-    if target[0] not in metrics:
-        hint = f"the metrics are {', '.join(metrics)}" if metrics else "there are no test rows, or no evaluations"
-        raise invalid("target", "must name a metric that is measured", target[0], hint)

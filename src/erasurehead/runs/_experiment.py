@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from erasurehead._internal.user_files import StrPath
 from erasurehead.datasets import Dataset
 from erasurehead.datasets._published.public import NAMES
 from erasurehead.datasets._sharded import ShardFolder
+from erasurehead.datasets._sharded.placement import tolerated
 from erasurehead.delays import Delays
 from erasurehead.engines import Engine
 from erasurehead.errors import DataError, Diverged, InvalidArgument, counted, invalid
@@ -29,17 +31,10 @@ from erasurehead.runs._config.reachable import check_reachable
 from erasurehead.runs._config.resolving import Resolved, check_scheme, filled_in, resolve
 from erasurehead.runs._config.sections import Config, DataSection, OptimizerSection, ProblemSection
 from erasurehead.runs._config.toml import locating
-from erasurehead.runs._fingerprints import (
-    MEANING,
-    check_same,
-    determining,
-    of_code,
-    of_data,
-    of_encoding,
-    of_value,
-    with_defaults,
-)
+from erasurehead.runs._diverged import LeastCounted, remedy
+from erasurehead.runs._fingerprints import check_same, determining, facts, of_code, with_defaults
 from erasurehead.runs._first_models import InitialModel, initial_model
+from erasurehead.runs._held_data import HeldData
 from erasurehead.runs._names import (
     CONFIG,
     ENCODING,
@@ -50,13 +45,13 @@ from erasurehead.runs._names import (
     next_free,
 )
 from erasurehead.runs._needs_workers import Unshared, unshared_training
-from erasurehead.runs._penalty_search import PenaltySearch, settled_penalty
+from erasurehead.runs._penalty_search import PenaltySearch, settled_problem
 from erasurehead.runs._predictor import TrainedModel
 from erasurehead.runs._recording import Recording
 from erasurehead.runs._resuming import check_unchanged, check_unfinished, opened_to_go_on
-from erasurehead.runs._safe_step_size import LeastCounted, remedy
-from erasurehead.schemes import Scheme
+from erasurehead.schemes import Scheme, parse_scheme
 from erasurehead.training import Callback, Run, train
+from erasurehead.training._callbacks import check_callbacks
 from erasurehead.training._stopping import TOLERANCE
 
 _HERE = ("processes", "virtual")  # engines whose workers read shards on this machine
@@ -79,6 +74,7 @@ class Experiment:
         resolved: the configuration as requested, and what was chosen before the data were read.
         unshared: why it trains in this process although the engine was not named; None if it was, or starts workers.
         search: how the factor of the penalty was found; None if it was given, or has its default.
+        group: the comparison that it belongs to; empty if it is alone.
     """
 
     config: Config
@@ -92,6 +88,15 @@ class Experiment:
     initial: InitialModel | None = None
     unshared: Unshared | None = None
     search: PenaltySearch | None = None
+    group: str = ""
+
+    def __repr__(self) -> str:
+        return f"Experiment({self.data!r}, {self.scheme!r}, {self.config.run.engine})"
+
+    @property
+    def held(self) -> HeldData | None:
+        """What redundant data cost each worker; None if no task is held twice, or workers are in this process."""
+        return None if self.config.run.engine == "in_process" else HeldData.by(self.scheme.code, self.data)
 
     @classmethod
     def from_config(
@@ -132,20 +137,20 @@ class Experiment:
         trained = None if earlier is None else TrainedModel.load(earlier)
         starting(f"reading {config.data.source}")
         data = parts.load_data(config.data, config.problem.loss)
-        loss = parts.settled_loss(config.problem, data)
-        minimised, search = settled_penalty(config.problem.model_copy(update={"loss": loss}), data, starting)
+        minimised, search = settled_problem(config.problem, data, starting)
         problem = parts.build_problem(data, minimised, config.data.worker_path)
         if isinstance(problem, ShardedProblem) and config.run.engine in _HERE and config.data.worker_path is None:
             problem.check_files()
-        initial = None if earlier is None or trained is None else _initial(trained, earlier, data, loss)
-        delays = resolved.delays
+        initial = None if earlier is None or trained is None else _initial(trained, earlier, data, minimised.loss or "")
+        delays, given, resolved = resolved.delays, resolved, _where_they_are(resolved, problem)
         workers, unshared, chosen = _fitted(resolved, problem), None, resolved
-        if data.published is None and delays.expected == 0.0:  # nobody is late
+        if resolved is given and data.published is None and delays.expected == 0.0:  # nobody is late
             unshared = unshared_training(resolved.asked, workers, problem)
         if unshared is not None:
             chosen = resolved.again(engine="in_process", workers=1)
-        elif workers != config.run.workers:  # there are few samples
+        elif workers != resolved.config.run.workers:  # there are few samples
             chosen = resolved.again(workers=workers)
+        chosen = _dealt_out(chosen, problem)
         config, scheme = chosen.config, chosen.scheme
         _check_tasks(scheme, config.scheme or "", problem)
         complete = config.model_copy(
@@ -157,7 +162,7 @@ class Experiment:
                 "delays": config.delays.model_copy(update={"model": str(delays)}),
             }
         )
-        if chosen is not resolved:
+        if chosen is not given:
             check_reachable(scheme, delays, complete.delays, complete.run.steps)
         place = config.run.out
         out = Path(place) if place else next_free(RUNS, f"{data.name}-{scheme.name}".replace(" ", "-"))
@@ -195,13 +200,17 @@ class Experiment:
                 raise DataError(damage) from None
             raise
         if config.run.out is not None or config.run.overwrite:
-            raise invalid(
-                "run.out and run.overwrite", "must be left out when a run is resumed in its own folder", folder
-            )
+            key = "run.overwrite" if config.run.out is None else "run.out"
+            raise invalid(key, "must be left out when a run is resumed in its own folder", config.run.out)
         config = filled_in(config)  # what has changed is told before what does not fit
         other = "max_seconds" in dict((changes or {}).get("run", {}))
+        begun = has_steps(opened.path)
+        if changes and begun and has_checkpoints(opened.path):  # before what takes more steps, which would not help
+            check_same(
+                with_defaults(CheckpointStore(opened.path).newest()[1].get("configuration", {})), determining(config)
+            )
         check_unfinished(opened, config.run.steps, config.run.max_seconds if other else None)
-        if not has_steps(opened.path):  # it ended before its first step
+        if not begun:  # it ended before its first step
             return replace(cls.from_config(config), out=opened.path)
         if not has_checkpoints(opened.path):
             again = f"erasurehead train {shlex.quote(str(opened.path / CONFIG))} --out {shlex.quote(str(opened.path))}"
@@ -209,17 +218,17 @@ class Experiment:
                 f"There is no checkpoint in {str(folder)!r}: the run ended before its first. To begin it again, in the"
                 f" same folder: {again} --overwrite"
             )
-        step, facts = CheckpointStore(opened.path).newest()
+        step, before = CheckpointStore(opened.path).newest()
         if config.run.steps < step:
             raise invalid("run.steps", f"must be at least the {step} steps that are done", config.run.steps)
-        check_same(with_defaults(facts.get("configuration", {})), determining(config))
+        check_same(with_defaults(before.get("configuration", {})), determining(config))
         if damage:
             raise DataError(f"{damage} To change settings, name them as options of --resume.")
         if damage := opened.damage(ENCODING):
             raise DataError(f"{damage} If you remove it, it is written again when the run is resumed.")
         experiment = replace(cls.of(resolve(config, resuming=True), resuming=True), out=opened.path)
         now = {**experiment.facts(), "code": of_code(experiment.scheme.code)}
-        check_unchanged(opened, facts, now, experiment.data.encoding)
+        check_unchanged(opened, before, now, experiment.data.encoding)
         return experiment
 
     def with_scheme(self, text: str, out: StrPath | None, name: str = "") -> Experiment:
@@ -242,7 +251,8 @@ class Experiment:
         check_scheme(scheme, config, self.delays)
         folder = None if out is None else check_free(out, run.overwrite)
         named = replace(scheme, name=name) if name else scheme
-        return replace(self, config=config, scheme=named, out=folder)
+        group = "" if folder is None else folder.absolute().parent.name
+        return replace(self, config=config, scheme=named, out=folder, group=group)
 
     def first_model(self) -> Array:
         """Return the model that training starts from, shape (n_parameters,); zeros if only the checkpoint has it."""
@@ -272,11 +282,14 @@ class Experiment:
             InvalidArgument: if the run folder has been taken meanwhile.
             Unreachable, Diverged, EngineError: if training raised them; the records so far are in the folder.
         """
+        check_callbacks(callbacks)
         section, optimizer, engine = self.config.run, self.optimizer(), engine or self.engine()
         recording, least = None, LeastCounted()
         if self.out is not None:
             with going_on(self.resuming):
-                recording = Recording(self.out, self.config, self.data, self.facts(), self.resuming, callbacks)
+                recording = Recording(
+                    self.out, self.config, self.data, self.facts(), self.resuming, callbacks, self.group
+                )
         watching = callbacks if recording is None else recording.callbacks
         try:
             with going_on(self.resuming), np.errstate(over="ignore", invalid="ignore"):  # the loop reports divergence
@@ -321,12 +334,7 @@ class Experiment:
 
     def facts(self) -> PlainData:
         """Return what determines this run, as plain data: settings, and fingerprints of all that they name."""
-        return {
-            "configuration": determining(self.config),
-            "data": of_data(self.data),
-            MEANING: of_value(of_encoding(self.data.encoding)),
-            "what delays.model draws": of_value(self.delays),
-        }
+        return facts(determining(self.config), self.data, {"what delays.model draws": self.delays})
 
 
 def _rated(
@@ -352,7 +360,7 @@ def _rated(
 
 def _absolute(section: DataSection) -> DataSection:
     changes: dict[str, str] = {}
-    if section.source not in NAMES:
+    if section.source not in (*NAMES, "-"):
         changes["source"] = str(Path(section.source).expanduser().absolute())
     if section.path is not None:
         changes["path"] = str(Path(section.path).expanduser().absolute())
@@ -367,18 +375,56 @@ def _initial(trained: TrainedModel, folder: Path, data: Dataset | ShardFolder, l
         raise InvalidArgument("run.initial", error.rule, str(folder), sentence=sentence) from None
 
 
+def _where_they_are(resolved: Resolved, problem: Problem) -> Resolved:
+    """Return a configuration whose workers compute where their data are, if that is known of a folder of shards.
+
+    Raises:
+        InvalidArgument: if another number of workers is asked for than there are machines.
+    """
+    asked, run = resolved.asked, resolved.config.run
+    if asked.scheme is not None or asked.run.speeds is not None or not isinstance(problem, ShardedProblem):
+        return resolved
+    placement = problem.folder.placement
+    if placement is None:
+        return resolved
+    if asked.run.says("workers") and run.workers != len(placement):
+        rule = f"must be {len(placement)}, the number of machines that {problem.folder.path} is placed on"
+        raise invalid("run.workers", rule, run.workers, "or name a scheme (--scheme), which may move data")
+    held, hosts = [list(tasks) for tasks in placement.values()], json.dumps([*placement])
+    where = f", hosts={hosts}" if run.engine in ("mpi", "ray") else ""
+    code = f"placed(held={held}, stragglers={tolerated(placement)}{where})"
+    return resolved.again(f"custom(code={code!r}, wait='decodable()')", workers=len(placement))
+
+
 def _fitted(resolved: Resolved, problem: Problem) -> int:
     """Return the number of workers: where nobody has said how many, not more than the samples allow.
 
-    That is at most one a sample, and for a folder of shards a number by which its tasks can be divided.
+    That is at most one a sample, and for a folder of shards a number by which its tasks can be divided, unless the
+    scheme says who its workers are.
     """
-    workers = resolved.config.run.workers
+    workers = most = resolved.config.run.workers
     if resolved.asked.run.says("workers"):
         return workers
     if isinstance(problem, ShardedProblem):
         tasks = problem.folder.manifest.n_tasks
         workers = max(number for number in range(1, workers + 1) if tasks % number == 0)
+    try:
+        parse_scheme(resolved.config.scheme or "", workers)
+    except InvalidArgument:
+        workers = most
     return min(workers, problem.n_samples)
+
+
+def _dealt_out(chosen: Resolved, problem: Problem) -> Resolved:
+    """Return a configuration whose tasks, if they go by speed, can be made of those of a folder of shards."""
+    scheme, text = chosen.scheme, chosen.config.scheme or ""
+    by_speed = scheme.name == "uncoded" and scheme.by_speed is not None and "n_tasks" not in text
+    if not (isinstance(problem, ShardedProblem) and by_speed):
+        return chosen
+    n_tasks, stored = scheme.code.n_tasks, problem.folder.manifest.n_tasks
+    fits = [number for number in range(scheme.code.n_workers, stored + 1) if stored % number == 0]
+    fit = min(fits, key=lambda number: abs(number - n_tasks), default=n_tasks)
+    return chosen if fit == n_tasks else chosen.again(f"{text.strip()[:-1]}, n_tasks={fit})")
 
 
 def _check_tasks(scheme: Scheme, text: str, problem: Problem) -> None:
@@ -387,17 +433,5 @@ def _check_tasks(scheme: Scheme, text: str, problem: Problem) -> None:
         if isinstance(problem, ShardedProblem):
             problem.check_tasks(scheme.code.n_tasks)
     except InvalidArgument as error:
-        n_tasks, n_workers, hint = scheme.code.n_tasks, scheme.code.n_workers, error.hint
-        if (
-            isinstance(problem, ShardedProblem)
-            and scheme.name == "uncoded"
-            and "speeds" in text
-            and "n_tasks" not in text
-        ):
-            stored = problem.folder.manifest.n_tasks  # workers of given speeds take any number of tasks
-            fits = [number for number in range(n_workers, stored + 1) if stored % number == 0]
-            if fits:
-                fit = min(fits, key=lambda number: abs(number - n_tasks))
-                hint = f'write --scheme "{text[:-1]}, n_tasks={fit})", as {hint}'
-        rule = f"{text!r} with {counted('worker', n_workers)}: the number of its tasks {error.rule}"
-        raise error.but(argument="scheme", rule=rule, hint=hint) from None
+        rule = f"{text!r} with {counted('worker', scheme.code.n_workers)}: the number of its tasks {error.rule}"
+        raise error.but(argument="scheme", rule=rule) from None

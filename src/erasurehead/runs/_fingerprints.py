@@ -40,7 +40,7 @@ _FREE: PlainData = {
         "access",
         "records",
         "start_limit",
-        "start_patience",
+        "track",
     },
     "checkpoints": True,
     "faults": True,
@@ -76,6 +76,18 @@ def of_code(code: GradientCode) -> str:
     """Return a code's name with a fingerprint of its encoding, owners and pieces."""
     shape = np.array([code.n_workers, code.n_tasks, code.n_pieces])
     return f"{code!r} ({of_arrays(shape, code.encoding, code.owner)[:16]})"
+
+
+def facts(settings: PlainData, data: Dataset | ShardFolder, drawn: Entries) -> PlainData:
+    """Return what determines a run, as plain data: its settings, and fingerprints of what they name.
+
+    Arguments:
+        settings: by key.
+        data: the data set.
+        drawn: what else they name, such as what delays draw, by what it is.
+    """
+    named = {MEANING: of_encoding(data.encoding), **drawn}
+    return {"configuration": settings, "data": of_data(data), **{what: of_value(one) for what, one in named.items()}}
 
 
 def of_data(data: Dataset | ShardFolder) -> str:
@@ -114,8 +126,13 @@ def determining(config: Config) -> PlainData:
     >>> "run.steps" in determining(Config()), determining(Config())["run.seed"]
     (False, 0)
     """
+    return flat(config.model_dump(mode="json", exclude=_FREE))
+
+
+def flat(tables: Entries) -> PlainData:
+    """Return the values of tables by key, such as `"problem.l2"`."""
     settings: PlainData = {}
-    for name, value in config.model_dump(mode="json", exclude=_FREE).items():
+    for name, value in tables.items():
         section = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else None
         settings |= {name: value} if section is None else {f"{name}.{key}": item for key, item in section.items()}
     return settings
@@ -133,7 +150,11 @@ def changes(before: Entries, now: Entries) -> list[str]:
     ['problem.l2 was 0.1 and is 0.2']
     """
     both = [key for key in now if key in before]
-    return [f"{key} was {before[key]!r} and is {now[key]!r}" for key in both if before[key] != now[key]]
+    return [f"{key} was {_said(before[key])} and is {_said(now[key])}" for key in both if before[key] != now[key]]
+
+
+def _said(value: object) -> str:
+    return "not set" if value is None else repr(value)
 
 
 def check_same(before: Entries, now: Entries) -> None:

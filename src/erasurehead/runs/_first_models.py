@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +11,7 @@ from erasurehead._internal.arrays import Array
 from erasurehead._internal.user_files import StrPath
 from erasurehead.datasets._preprocessing.encoding import CONSTANT, Encoding
 from erasurehead.datasets._preprocessing.target import Target
-from erasurehead.errors import InvalidArgument
+from erasurehead.errors import InvalidArgument, some
 from erasurehead.problems._models import LinearModel
 from erasurehead.runs._folder import RunFolder
 from erasurehead.runs._predictor import TrainedModel
@@ -39,10 +38,10 @@ class InitialModel:
     def __str__(self) -> str:
         text = f"{self.shared:,} {'column' if self.shared == 1 else 'columns'} by name"
         if self.new:
-            text += f"; {_names(self.new)} {'starts' if len(self.new) == 1 else 'start'} at zero"
+            text += f"; {some(self.new, _SHOWN)} {'starts' if len(self.new) == 1 else 'start'} at zero"
         if self.dropped:
             are = "is" if len(self.dropped) == 1 else "are"
-            text += f"; {_names(self.dropped)} of the other model {are} not here, and left out"
+            text += f"; {some(self.dropped, _SHOWN)} of the other model {are} not here, and left out"
         return text
 
 
@@ -75,8 +74,8 @@ def initial_model(
     shared = [place for place, column in enumerate(now) if column in places]
     if not any(now[place] != CONSTANT for place in shared):
         raise _refused(
-            f"A run cannot begin with {name}, as no column has the same name: its columns are {_names(before)}, and "
-            f"here they are {_names(now)}."
+            f"A run cannot begin with {name}, as no column has the same name: its columns are "
+            f"{some(before, _SHOWN)}, and here they are {some(now, _SHOWN)}."
         )
     taken = [places[now[place]] for place in shared]
     rows = np.zeros((len(weights), len(now)))
@@ -108,11 +107,13 @@ def _weights(trained: TrainedModel, name: str, target: Target, loss: str) -> Arr
     labels, others = target.classes.labels(), other.classes.labels()
     if len(labels) != len(others):
         raise _refused(
-            f"A run with {len(labels)} classes cannot begin with {name}, which has {len(others)}: {_names(others)}."
+            f"A run with {len(labels)} classes cannot begin with {name}, which has {len(others)}: "
+            f"{some(others, _SHOWN)}."
         )
     if set(labels) != set(others):
         raise _refused(
-            f"A run with the classes {_names(labels)} cannot begin with {name}, whose classes are {_names(others)}."
+            f"A run with the classes {some(labels, _SHOWN)} cannot begin with {name}, whose classes are "
+            f"{some(others, _SHOWN)}."
         )
     if len(weights) == 1:  # the score is for the second class, against the first
         return weights if labels == others else -weights
@@ -130,12 +131,6 @@ def _rescale(rows: Array, before: Encoding, now: Encoding) -> None:
         if constant is not None:
             rows[:, constant] += coefficients * ((mean_now - mean) / scale)
         coefficients *= scale_now / scale
-
-
-def _names(columns: Sequence[str]) -> str:
-    shown = ", ".join(columns[:_SHOWN])
-    more = len(columns) - _SHOWN
-    return f"{shown} and {more:,} more" if more > 0 else shown
 
 
 def _refused(sentence: str) -> InvalidArgument:

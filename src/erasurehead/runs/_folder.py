@@ -24,8 +24,9 @@ from erasurehead._internal.storage.checksums import (
     write_checksums,
 )
 from erasurehead._internal.storage.folders import Folder
+from erasurehead._internal.typed import of_type, row_maker
 from erasurehead._internal.user_files import StrPath
-from erasurehead.errors import DataError
+from erasurehead.errors import DataError, InvalidArgument, unreadable
 from erasurehead.runs._jsonl import LinesOnDisk, lines_in, to_text
 from erasurehead.runs._names import (
     ARRIVALS,
@@ -39,13 +40,13 @@ from erasurehead.runs._names import (
     make_folder,
     no_run_folder,
 )
-from erasurehead.runs._typed import of_type, row_maker
 from erasurehead.training import ArrivalRow, StepRow
 
 if TYPE_CHECKING:
     from erasurehead.datasets._preprocessing.encoding import Encoding
     from erasurehead.training import Run
     from erasurehead.training._result import Status
+    from erasurehead.training._stopping import Ending
 
 _Row = TypeVar("_Row")
 
@@ -67,9 +68,11 @@ class _Summary(TypedDict, total=False):
     data: _Data
     final: PlainData | None
     neglected: list[PlainData]
+    ended: str | None
+    measured: PlainData | None
+    optimum: PlainData | None
     steps: int
     resumed: list[int]
-    changed_by_others: list[str]
     policy: str
     graph: str
     peers: int
@@ -119,12 +122,13 @@ class RunFolder:
     encoding.json      how raw rows become rows of the design matrix
     summary.json       status, versions, figures of the whole run
     checksums.json     checksums of these files, so that damage is noticed
+    trackers.json      what trackers have shown of the run, where it has some
     checkpoints        checkpoints, during the run, and after it ended early
     .lock              during the run: keeps other runs out
     ================== ==================================================================
 
-    Links, pipes and the like in place of its files are refused. Every file except for the last two is compared with its
-    checksum when it is read.
+    Links, pipes and the like in place of its files are refused. Every file except for the last three is compared with
+    its checksum when it is read.
 
     Arguments:
         path: of the folder.
@@ -174,8 +178,43 @@ class RunFolder:
         except (FileNotFoundError, NotADirectoryError) as error:
             raise no_run_folder(place, error) from None
         except OSError as error:
-            raise DataError(f"{error.filename} cannot be read: {error.strerror}.") from None
+            raise unreadable(error.filename, error) from None
         return cls(place, access)
+
+    def _repr_html_(self) -> str:
+        from erasurehead.reports._run_pages import summary_page
+
+        try:
+            summary: Entries = self.summary or {"status": "under way, or cut off: there is no summary yet"}
+            data: Entries = summary.get("data", {})
+        except DataError as error:
+            summary = {"status": "damaged", "reason": str(error)}
+            data = {}
+        return summary_page(f"Run in {self.path}", summary, [("Data", str(data.get("name", "")))])
+
+    def plot(self, ax: Any = None, kind: str = "progress") -> Any:
+        """Draw the run, as far as it was recorded, as `Run.plot` does, and return the axes.
+
+        Arguments:
+            ax: where to draw; by default in a new figure.
+            kind: `"progress"`, `"step_times"` or `"timeline"`.
+
+        Raises:
+            DataError: if a file is damaged.
+            InvalidArgument: if there is no such picture, `ax` is something else, the run has no steps yet, or it is one
+                without a coordinator.
+            MissingExtra: if matplotlib is not installed.
+        """
+        place = str(self.path)
+        if "consensus" in self.tables:
+            drawn = (
+                "erasurehead consensus draws such runs, and erasurehead compare FOLDER FOLDER draws them side by side"
+            )
+            raise InvalidArgument(place, "must be a run with a coordinator to be drawn by plot", hint=drawn)
+        run = self.run
+        if not run.steps:
+            raise InvalidArgument(place, "must have made a step to be drawn", hint="ask again when it has")
+        return run.plot(ax, kind)
 
     @property
     def summary(self) -> PlainData:
@@ -259,6 +298,8 @@ class RunFolder:
             DataError: if a file is damaged; a truncated last line does not count.
         """
         from erasurehead.training import Run
+        from erasurehead.training._evaluator import Measured
+        from erasurehead.training._optimum import Optimum
         from erasurehead.training._result import Evaluation, FinalModel
         from erasurehead.training._task_counts import Neglected
 
@@ -277,6 +318,9 @@ class RunFolder:
             stopped="" if status == "finished" else str(summary.get("reason") or "cut off, or still going on"),
             final=None if (final := summary.get("final")) is None else of_type(FinalModel, final, path),
             neglected=[of_type(Neglected, row, path) for row in summary.get("neglected", ())],
+            ended=cast("Ending | None", summary.get("ended")),
+            measured=[] if (last := summary.get("measured")) is None else [of_type(Measured, last, path)],
+            optimum=None if (least := summary.get("optimum")) is None else of_type(Optimum, least, path),
         )
 
     def step_rows(self) -> list[StepRow]:
@@ -296,7 +340,7 @@ class RunFolder:
         return self.rows(ARRIVALS, ArrivalRow)
 
     def stored_lines(self, name: str, size: int) -> LinesOnDisk:
-        """Return the lines in the first bytes of a file of rows, to be read when they are asked for.
+        """Return the lines in the first bytes (the size) of the file of this name, to be read when they are asked for.
 
         Raises:
             DataError: if the file cannot be read.
@@ -317,7 +361,7 @@ class RunFolder:
         return self._lines(ARRIVALS)
 
     def write(self, name: str, text: str) -> None:
-        """Write a file of the folder atomically: readers find either the old one or the new one.
+        """Write a text as the file of this name atomically: readers find either the old one or the new one.
 
         Raises:
             RecordsError: if it cannot be written.
@@ -383,7 +427,7 @@ class RunFolder:
             with Folder.open(self.path) as folder:
                 yield folder
         except OSError as error:
-            raise DataError(f"{self.path / name} cannot be read: {error.strerror}.") from None
+            raise unreadable(self.path / name, error) from None
 
     def _data(self, name: str, check: bool = True) -> bytes | None:
         """Return the contents of a file, after comparing its checksum; None if it does not exist."""

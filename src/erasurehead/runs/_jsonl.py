@@ -7,9 +7,9 @@ import json
 import math
 import os
 import weakref
-import zlib
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,7 +19,7 @@ from erasurehead._internal.plain_text import invisible
 from erasurehead._internal.storage.access import Access
 from erasurehead._internal.storage.checksums import Checksum, Running
 from erasurehead._internal.storage.folders import Folder, write_all
-from erasurehead.errors import DataError, RecordsError
+from erasurehead.errors import DataError, RecordsError, counted, unreadable
 
 _MARKED = 64
 """Number of lines after which the place of the next one is kept."""
@@ -66,7 +66,7 @@ def read_lines(path: Path) -> list[PlainData]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from None
+        raise unreadable(path, error) from None
     return lines_in(data, path)
 
 
@@ -102,7 +102,7 @@ def _finite(value: Any) -> Any:
 
 
 class LinesOnDisk:
-    """The lines of a file of rows, read again when they are asked for; two bytes a line stay in memory.
+    """The lines of a file of rows, read again when they are asked for; an eighth of a byte a line stays in memory.
 
     They can be read as long as this object lives, also if the file has been removed meanwhile.
 
@@ -119,59 +119,43 @@ class LinesOnDisk:
         self._file = os.dup(file)
         weakref.finalize(self, os.close, self._file)
         self.size = 0
-        self._sums = array("H")  # the checksum of each line
+        self._count = 0
         self._marks = array("Q")  # where every 64th line begins
 
     @classmethod
     def of(cls, file: int, path: Path, size: int) -> LinesOnDisk:
-        """Return the lines in the first bytes of a file, which has that many, and a line that ends there."""
+        """Return the whole lines in the first bytes of a file."""
         lines = cls(file, path)
         for line in lines._read(0, size):
             lines.add(line)
         return lines
 
     def __len__(self) -> int:
-        return len(self._sums)
+        return self._count
 
     def add(self, line: bytes) -> None:
         """Add a line that follows the others in the file, with its end."""
-        if len(self._sums) % _MARKED == 0:
+        if self._count % _MARKED == 0:
             self._marks.append(self.size)
-        self._sums.append(_sum(line))
+        self._count += 1
         self.size += len(line)
 
     def read(self, first: int = 0, last: int | None = None) -> Iterator[bytes]:
         """Yield lines from the file, from the number `first` to before `last`.
 
         Raises:
-            DataError: if they are not what they were.
+            DataError: if the file has become shorter.
         """
         last = len(self) if last is None else min(last, len(self))
         if first >= last:
             return
         mark = first // _MARKED
-        for number, line in enumerate(self._read(self._marks[mark], self.size), start=mark * _MARKED):
-            if number >= last:
-                return
-            if _sum(line) != self._sums[number]:
-                break
-            if number >= first:
-                yield line
-            if number == last - 1:
-                return
-        raise DataError(f"{self._path} was changed by another program: its rows can no longer be read.")
-
-    def keep_intact(self) -> int:
-        """Drop whatever follows the last line before which all are in the file as they were; return how many lines."""
-        size, kept, lost = 0, 0, len(self)
-        for line, checksum in zip(self._read(0, self.size), self._sums, strict=False):
-            if _sum(line) != checksum:
-                break
-            size, kept = size + len(line), kept + 1
-        del self._sums[kept:]
-        del self._marks[-(-kept // _MARKED) :]
-        self.size = size
-        return lost - kept
+        lines = islice(self._read(self._marks[mark], self.size), first - mark * _MARKED, last - mark * _MARKED)
+        for line in lines:
+            first += 1
+            yield line
+        if first < last:
+            raise DataError(f"{self._path} was changed by another program: its rows can no longer be read.")
 
     def _read(self, begin: int, end: int) -> Iterator[bytes]:
         """Yield the whole lines in a range of bytes."""
@@ -186,15 +170,13 @@ class LinesOnDisk:
 class JsonlWriter:
     """Appends rows, many at a time. If that fails, the file ends with the last complete line that fitted.
 
-    Something else may change the file meanwhile. What was added to it is cut off then, a file that was removed is
-    written again, and one that was shortened or overwritten goes on after the last row that is as it was written, and
-    with the newest one. `noticed` is called with a sentence about it.
+    Nothing more is written to a file that something else has cut off, extended, removed or replaced meanwhile; rows
+    that are left of it can be read.
 
     Arguments:
         path: of the file.
         size: number of bytes to keep, in whole lines; the rest is cut off.
         access: who may read it.
-        noticed: called with the number of rows that are lost, and a sentence without a full stop.
 
     Attributes:
         lines: the rows that are in the file.
@@ -209,13 +191,10 @@ class JsonlWriter:
         path: Path,
         size: int = 0,
         access: Access = "private",
-        noticed: Callable[[int, str], None] = lambda lost, text: None,
     ) -> None:
         self.path = path
-        self._access: Access = access
-        self._noticed = noticed
         self._waiting: list[bytes] = []
-        self._last = b""
+        self._changed = False  # by something else
         try:
             with Folder.open(path.parent, access) as folder:
                 self._file = folder.writable(path.name)
@@ -227,7 +206,6 @@ class JsonlWriter:
             _check_end(self._file, path, size)
             os.ftruncate(self._file, size)
             self.lines = LinesOnDisk.of(self._file, path, size)
-            self._last = next(self.lines.read(max(0, len(self.lines) - 1)), b"")
         except OSError as error:
             self.close()
             raise unwritable(path, error) from error
@@ -258,10 +236,10 @@ class JsonlWriter:
         """Write the rows so far, so that others can read them; what does not fit is kept for the next flush.
 
         Raises:
-            RecordsError: if they cannot be written, or another file or folder has taken their place.
+            RecordsError: if they cannot be written, or something else has cut it off, extended, moved or removed it.
         """
         try:
-            self._settle()
+            self._check()
             data = b"".join(self._waiting)
             try:
                 os.lseek(self._file, self.size, os.SEEK_SET)  # after a failure, there may be half a line
@@ -277,7 +255,6 @@ class JsonlWriter:
     def _written(self, count: int) -> None:
         for line in self._waiting[:count]:
             self.lines.add(line)
-            self._last = line
         del self._waiting[:count]
 
     def _keep_whole_lines(self, data: bytes) -> None:
@@ -290,51 +267,24 @@ class JsonlWriter:
         """See to it that the rows of the file can be read, if it is still written; those that cannot are dropped."""
         if not self.closed:
             with contextlib.suppress(OSError):
-                self._settle()
+                self._check()
 
-    def _settle(self) -> None:
-        """See to it that the file is where and what it was, before it is written to."""
+    def _check(self) -> None:
+        """Raise if the file is not where and what it was, before it is written to."""
         ours, named, why = os.fstat(self._file), _stat(self._place), ""
-        if named is not None and not os.path.samestat(named, ours):
-            why = "another file was put in its place"
-        elif named is None:
+        if named is None:
             folder = _stat(self._place.parent, follow=True)
-            if folder is None or not os.path.samestat(folder, self._folder):
-                why = "its folder was removed or moved"
+            there = folder is not None and os.path.samestat(folder, self._folder)
+            why = "it was removed" if there else "its folder was removed or moved"
+        elif not os.path.samestat(named, ours):
+            why = "another file was put in its place"
+        elif self._changed or ours.st_size != self.size:
+            self._changed, count = True, len(self.lines)
+            self.lines = LinesOnDisk.of(self._file, self.path, min(self.size, ours.st_size))
+            lost = count - len(self.lines)
+            why = "something else has changed it" + (f" ({counted('row', lost)} lost)" if lost else "")
         if why:
             raise RecordsError(f"{self.path} cannot be written: {why} while the run went on.")
-        ended = os.pread(self._file, len(self._last), max(0, self.size - len(self._last))) == self._last
-        if ours.st_size < self.size or not ended:
-            self._mend(f"was {'shortened' if ours.st_size < self.size else 'overwritten'}")
-        elif named is None:
-            self._mend("was removed")
-        elif ours.st_size > self.size:
-            os.ftruncate(self._file, self.size)
-            self._noticed(
-                0, f"{self.path} had something added to it by something else while the run went on: it was cut off"
-            )
-        if named is None:
-            self._put_back()
-
-    def _mend(self, what: str) -> None:
-        """Continue after the last row before which all are as they were, with the newest one; say how many are lost."""
-        lost = self.lines.keep_intact()
-        os.ftruncate(self._file, self.size)
-        newest, self._last = self._last, b""
-        if lost:
-            self._waiting.insert(0, newest)
-        lost = max(0, lost - 1)
-        rows = "no row is" if not lost else "1 row is" if lost == 1 else f"{lost:,} rows are"
-        self._noticed(lost, f"{self.path} {what} by something else while the run went on: {rows} lost, and it goes on")
-
-    def _put_back(self) -> None:
-        """Write a file that was removed again, from what can still be read through our descriptor."""
-        with Folder.open(self._place.parent, self._access) as opened:
-            opened.write_whole(self.path.name, self.lines.read())
-            again = opened.writable(self.path.name)
-        self.close()
-        self._file = again
-        self.lines = LinesOnDisk.of(again, self.path, self.size)
 
     @property
     def closed(self) -> bool:
@@ -353,10 +303,6 @@ def _stat(path: Path, follow: bool = False) -> os.stat_result | None:
         return os.stat(path, follow_symlinks=follow)
     except OSError:
         return None
-
-
-def _sum(line: bytes) -> int:
-    return zlib.crc32(line) & 0xFFFF
 
 
 def check_cut(folder: Folder, name: str, written: Checksum) -> Running:
@@ -383,7 +329,7 @@ def check_cut(folder: Folder, name: str, written: Checksum) -> Running:
             )
         return running
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from None
+        raise unreadable(path, error) from None
 
 
 def _check_end(file: int, path: Path, size: int) -> None:

@@ -16,6 +16,7 @@ from erasurehead._internal.storage.folders import Folder
 from erasurehead._internal.user_files import StrPath
 from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.runs._locks import check_unlocked
+from erasurehead.trackers._tracked_run import TRACKED
 
 RUNS = "runs"
 """The default folder in which run folders are created."""
@@ -38,7 +39,7 @@ WAITING = "waiting.json"
 COMPARISON = "comparison.json"
 TABLE = "comparison.md"
 FIGURES = "figures"
-PICTURES = ("comparison", "progress", "step_times", "speed_up", "timeline", "gap", "decisions", "consensus", "links")
+PICTURES = ("comparison", "progress", "step_times", "speed_up", "timeline", "gap", "consensus", "links")
 """The names of figures, without suffixes."""
 
 ROWS = (STEPS, ARRIVALS)
@@ -48,7 +49,7 @@ ROWS_OF_PEERS = (PEERS, MEANS, VIEW_CHANGES)
 """The same for a run without a coordinator."""
 
 OF_A_RUN = frozenset(
-    {CONFIG, *ROWS, *ROWS_OF_PEERS, EVALUATIONS, MODEL, ENCODING, SUMMARY, CONTROL, WAITING, CHECKSUMS}
+    {CONFIG, *ROWS, *ROWS_OF_PEERS, EVALUATIONS, MODEL, ENCODING, SUMMARY, CONTROL, WAITING, TRACKED, CHECKSUMS}
 )
 MANIFEST_NAME = re.compile(r"step-(\d{7,15})\.json", re.ASCII)
 TENSORS_NAME = re.compile(r"tensors-(\d{7,15})\.safetensors", re.ASCII)

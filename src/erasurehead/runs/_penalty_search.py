@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
-from erasurehead._internal.documents import PlainData
 from erasurehead.datasets import Dataset
 from erasurehead.datasets._sharded import ShardFolder
 from erasurehead.engines import InProcessEngine
@@ -50,10 +49,6 @@ class PenaltySearch:
     folds: int
     seconds: float
 
-    def as_dict(self) -> PlainData:
-        """Return the search as plain data."""
-        return asdict(self)
-
     def __str__(self) -> str:
         least, usual = min(self.losses), self.default == self.l2
         text = (
@@ -65,13 +60,13 @@ class PenaltySearch:
         return f"{text}, {self.losses[self.path.index(self.default)]:.4g} with the default {self.default:.3g}"
 
 
-def settled_penalty(
+def settled_problem(
     section: ProblemSection, data: Dataset | ShardFolder, starting: Callable[[str], None] = lambda what: None
 ) -> tuple[ProblemSection, PenaltySearch | None]:
-    """Return what is minimised with a number for l2: the one given, its default, or the one that is found best.
+    """Return what is minimised with a loss and a number for l2: the one given, its default, or the one found best.
 
     Arguments:
-        section: what is minimised; the loss must be given.
+        section: what is minimised.
         data: the data set.
         starting: called with what is done next, if it may take a while.
 
@@ -79,14 +74,17 @@ def settled_penalty(
         It, and how the number was found, if it was looked for.
 
     Raises:
-        InvalidArgument: if it is to be found for data in which it cannot.
+        InvalidArgument: if there are labels that the loss does not allow, or l2 is to be found for data in which it
+            cannot.
+        DataError: if the first shard is needed for the loss, and out of reach.
         KeyboardInterrupt: if the search was interrupted.
     """
-    l2, search = section.l2, None
+    l2, loss, search = section.l2, parts.settled_loss(section, data), None
+    section = section.model_copy(update={"loss": loss})
     if l2 is None:
         l2 = 1.0 / data.n_train
     elif isinstance(l2, str):
-        parts.check_problem_keys(section, isinstance(data, ShardFolder), section.loss)
+        parts.check_problem_keys(section, isinstance(data, ShardFolder), loss)
         assert isinstance(data, Dataset)
         starting(f"looking for the best l2 by {_FOLDS}-fold cross-validation")
         search = search_penalty(data, section)

@@ -11,8 +11,9 @@ import numpy as np
 from erasurehead._internal.arrays import AnyArray, Array, IntArray
 from erasurehead._internal.documents import Entries, PlainData
 from erasurehead._internal.user_files import StrPath
-from erasurehead.datasets._encoded import EncodingReport
+from erasurehead.datasets._encoded import Encoded, EncodingReport
 from erasurehead.datasets._preprocessing.encoding import Encoding, Source
+from erasurehead.datasets._sharded import is_sharded
 from erasurehead.errors import DataError, counted, invalid
 from erasurehead.problems._losses import LogisticLoss, SoftmaxLoss
 from erasurehead.problems._metrics import confusion
@@ -189,7 +190,7 @@ class TrainedModel:
             InvalidArgument: if there is a threshold, but no two classes, or it is not between 0 and 1.
         """
         self._check_threshold(threshold)
-        encoded = self.encoding.apply(source, labels=False)
+        encoded = self._encoded(source, labels=False)
         if not allow_unseen:
             encoded.report.check()
         target, classes = self.encoding.target, self._classes
@@ -198,6 +199,14 @@ class TrainedModel:
         probabilities = _of_each_class(self.model.probabilities(encoded.X))
         numbers = self._class_numbers(encoded.X, threshold)
         return Predictions([classes[index] for index in numbers.tolist()], classes, probabilities, encoded.report)
+
+    def _encoded(self, source: Source, labels: bool | StrPath) -> Encoded:
+        if isinstance(source, str | os.PathLike) and is_sharded(source):
+            raise DataError(
+                f"{os.fspath(source)!r} is a folder of shards, whose rows are encoded already; name the file that it "
+                "was made from, or another with its columns."
+            )
+        return self.encoding.apply(source, labels)
 
     @property
     def _classes(self) -> tuple[str, ...]:
@@ -248,7 +257,7 @@ class TrainedModel:
             InvalidArgument: as for `predict`.
         """
         self._check_threshold(threshold)
-        encoded = self.encoding.apply(source, labels=True if labels is None else labels)
+        encoded = self._encoded(source, labels=True if labels is None else labels)
         if not allow_unseen:
             encoded.report.check()
         if encoded.y is None:
@@ -260,6 +269,8 @@ class TrainedModel:
             )
         labels_are_signs = self.encoding.target.task == "logistic" and self.model.sample_loss.name == SoftmaxLoss.name
         y = (encoded.y > 0).astype(np.int64) if labels_are_signs else encoded.y
+        if self.encoding.target.name and not self._classes:
+            self.model.sample_loss.labels(encoded.y.astype(np.float64), f"the label {self.encoding.target.name!r}")
         metrics, classes = self.model.evaluate(encoded.X, y), self._classes
         if not classes:
             return Scores(metrics, encoded.report)
@@ -274,12 +285,6 @@ def _model(tables: Entries, x: Array, encoding: Encoding) -> ScoringModel:
     kind, hidden = section.get("model", "linear"), int(section.get("hidden", 0))
     if kind == "network":
         return NetworkModel(SoftmaxLoss(n_classes), x, encoding.n_columns, hidden)
-    if kind == "cnn":
-        from erasurehead.datasets._published.images import image_shape
-        from erasurehead.problems._convolutional import ConvolutionalModel
-
-        shape = image_shape(tables.get("data", {}).get("source", "mnist"))
-        return ConvolutionalModel(SoftmaxLoss(n_classes), x, shape, hidden, constant=True)
     loss = tables.get("problem", {}).get("loss", encoding.target.task)
     return LinearModel.named(str(loss), x, n_classes)
 

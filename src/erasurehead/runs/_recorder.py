@@ -18,7 +18,7 @@ from erasurehead.runs._folder import RunFolder
 from erasurehead.runs._jsonl import JsonlWriter, to_line
 from erasurehead.runs._locks import FolderLock
 from erasurehead.runs._names import ARRIVALS, EVALUATIONS, LOCK, STEPS, WAITING, check_tame, has_steps
-from erasurehead.runs._resuming import can_be_resumed, lost_rows, resumption
+from erasurehead.runs._resuming import can_be_resumed, resumption
 from erasurehead.runs._rows import RowsInFolder
 from erasurehead.runs._summaries import figures, versions
 from erasurehead.schemes import Scheme
@@ -44,8 +44,6 @@ class Recorder(Callback):
         store: store of the checkpoints of an earlier run; None for a new run.
         wait_every: seconds between two records of which workers are late.
         x: the newest model; None before the first step.
-        lost_rows: how many rows of each file were lost, as something else changed it while the run went on.
-        changes: how often something else has changed a file of rows.
         saved: whether the last model is in the folder.
     """
 
@@ -73,8 +71,6 @@ class Recorder(Callback):
         self._lock: FolderLock | None = None
         self._lost = False
         self._rows = {name: RowsInFolder(kind, folder.path / name) for name, kind in self.kinds.items()}
-        self.lost_rows: Mapping[str, int] = {}
-        self.changes = 0
         self.x: Array | None = None
         self.saved = False
 
@@ -120,7 +116,6 @@ class Recorder(Callback):
             recorder._release_lock()
             raise
         recorder.store, recorder.checkpoint = store, checkpoint
-        recorder.lost_rows = lost_rows(checkpoint)
         recorder.resumed = [*map(int, checkpoint.facts.get("resumed", ())), checkpoint.step]
         return recorder
 
@@ -168,18 +163,8 @@ class Recorder(Callback):
         self.folder.rows_may_change(self.kinds)
         before = self.checkpoint
         for name, rows in self._rows.items():
-            size, noticed = before.records[name] if before else 0, partial(self._changed, name)
-            self._files[name] = rows.stored = JsonlWriter(self.folder.path / name, size, self.folder.access, noticed)
-
-    def _changed(self, name: str, lost: int, text: str) -> None:
-        """Take note that something else has changed a file of rows."""
-        self._rows[name].changed()
-        self.changes += 1
-        if lost:
-            self.lost_rows = {**self.lost_rows, name: self.lost_rows.get(name, 0) + lost}
-        self._summary["changed_by_others"] = [*self._summary.get("changed_by_others", ()), text]
-        data = {"file": name, "reason": text, "lost": lost}
-        self.notify(Notice("rewritten", data=data, text=text))
+            size = before.records[name] if before else 0
+            self._files[name] = rows.stored = JsonlWriter(self.folder.path / name, size, self.folder.access)
 
     def on_start(self, seconds: float) -> None:
         self._summary["start_seconds"] = seconds

@@ -18,12 +18,17 @@ from erasurehead.runs._checkpoints.checkpointer import Checkpointer
 from erasurehead.runs._config.sections import CheckpointsSection
 from erasurehead.runs._config.toml import to_toml
 from erasurehead.runs._control import Control
+from erasurehead.runs._fingerprints import flat
 from erasurehead.runs._folder import RunFolder
 from erasurehead.runs._names import CONFIG, ENCODING, SUMMARY, next_free, remove_run
 from erasurehead.runs._recorder import Recorder
 from erasurehead.runs._summaries import describe
 from erasurehead.schemes import Scheme
+from erasurehead.trackers import Tracker
+from erasurehead.trackers._texts import tracker_of
+from erasurehead.trackers._tracked_run import TrackedRun
 from erasurehead.training import Callback, Notice, Resumption, Run
+from erasurehead.training._result import Status
 
 
 class RecordedConfig(Protocol):
@@ -50,10 +55,11 @@ class Recording(Callback):
         facts: what determines the run: a checkpoint is only continued by a run with the same facts.
         resuming: whether the run continues from its newest checkpoint.
         callbacks: hooks that watch; they are told of problems with the records.
+        group: what the run belongs to, such as a comparison, for trackers.
 
     Attributes:
         callbacks: for the training loop, in order: the records are written before the callbacks are called, and
-            a checkpoint is made after them.
+            a checkpoint is made after them. The trackers of the settings come last.
 
     Raises:
         InvalidArgument: if the folder has been taken meanwhile.
@@ -71,9 +77,12 @@ class Recording(Callback):
         facts: Entries,
         resuming: bool = False,
         callbacks: Sequence[Callback] = (),
+        group: str = "",
     ) -> None:
         self._out, self._config, self._data, self._facts = out.expanduser(), config, data, facts
-        self._watching = callbacks
+        trackers = [tracker_of(text) for text in dict.fromkeys(config.run.track)]
+        self._watching, self._group = [*callbacks, *trackers], group
+        self._trackers = [one for one in self._watching if isinstance(one, Tracker)]
         self._new, self._control = not resuming, None
         self._made: list[Path] = []
         with uninterrupted():
@@ -88,7 +97,7 @@ class Recording(Callback):
             keep_finished=section.keep_finished,
             facts=facts,
         )
-        self.callbacks: list[Any] = [self, self._recorder, *callbacks, self._checkpointer]
+        self.callbacks: list[Any] = [self, self._recorder, *callbacks, self._checkpointer, *trackers]
 
     @property
     def resumption(self) -> Resumption | None:
@@ -107,6 +116,14 @@ class Recording(Callback):
                 folder.write(ENCODING, self._data.encoding.to_json())
             folder.write(CONFIG, self._run_file)
         self._control = Control(self._out)
+        settings = {
+            name: str(value)
+            for name, value in flat(self._config.model_dump(exclude={"run": {"out", "overwrite", "track"}})).items()
+            if value not in (None, "", ())
+        }
+        tracked = TrackedRun(self._out.absolute().name, settings, self._group, self._out, section.access)
+        for tracker in self._trackers:
+            tracker.announce(tracked)
 
     def wanted(self, step: int) -> int | None:
         """Return a newly requested number of workers; None if there is no new request."""
@@ -132,6 +149,7 @@ class Recording(Callback):
             else:
                 self._recorder.end("failed", str(error) or type(error).__name__)
         self._checkpointer.close()
+        self._end_trackers(self._recorder.summary["status"])
         if self._new and isinstance(error, ErasureHeadError) and not self._recorder.has_steps:
             remove_run(self._out, self._made)
             return
@@ -145,6 +163,12 @@ class Recording(Callback):
             elif step is not None:
                 good = "No checkpoint can be used, as the rows that belong to it are not there."
             raise RecordsError(f"{error} {good}") from error
+
+    def _end_trackers(self, status: Status) -> None:
+        for tracker in self._trackers:
+            tracker.end(status)
+            for notice in tracker.own_notices():
+                self._notify(notice)
 
     @property
     def _run_file(self) -> str:

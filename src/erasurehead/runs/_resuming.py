@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from erasurehead._internal.documents import Entries
 from erasurehead._internal.user_files import StrPath
-from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument, check_count, invalid
+from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument, invalid
 from erasurehead.runs._checkpoints.store import Checkpoint, CheckpointStore
 from erasurehead.runs._config.checking import build_config
 from erasurehead.runs._fingerprints import MEANING, check_same, of_encoding
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from erasurehead.datasets._preprocessing.encoding import Encoding
 
 
-LOST_ROWS = "lost_rows"
-"""The entry of a checkpoint's facts that says how many rows of each file were lost."""
-
-
 def resumption(folder: RunFolder, checkpoint: Checkpoint) -> Resumption:
     """Return the state from which the training loop continues.
 
@@ -39,26 +35,14 @@ def resumption(folder: RunFolder, checkpoint: Checkpoint) -> Resumption:
     for rows, name in ((steps, STEPS), (arrivals, ARRIVALS)):
         rows.stored = folder.stored_lines(name, checkpoint.records[name])
     numbers = [row.step for row in steps]
-    lost = lost_rows(checkpoint).get(STEPS, 0)
     ascending = all(one < two for one, two in pairwise([-1, *numbers, checkpoint.step]))
-    if not ascending or len(numbers) != checkpoint.step - lost:
+    if not ascending or len(numbers) != checkpoint.step:
         raise DataError(
             f"{folder.path / STEPS} does not hold the {checkpoint.step} steps up to the checkpoint, one line each."
         )
     for _ in arrivals:  # which raises for one that is not a record
         pass
     return Resumption(checkpoint.state, steps, arrivals)
-
-
-def lost_rows(checkpoint: Checkpoint) -> dict[str, int]:
-    """Return how many rows of each file were lost before a checkpoint, as something else changed it; mostly none."""
-    counts = checkpoint.facts.get(LOST_ROWS, {})
-    try:
-        return {str(name): check_count(LOST_ROWS, lost, at_least=0) for name, lost in counts.items()}
-    except (AttributeError, InvalidArgument):
-        raise DataError(
-            f"The checkpoint of step {checkpoint.step} is damaged: it does not say which rows are lost."
-        ) from None
 
 
 def opened_to_go_on(path: StrPath) -> RunFolder:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar, cast, overload
 
+from erasurehead._internal.typed import row_maker
 from erasurehead.runs._jsonl import JsonlWriter, LinesOnDisk, object_in
-from erasurehead.runs._typed import row_maker
 
 _Row = TypeVar("_Row")
 
@@ -35,10 +35,6 @@ class RowsInFolder(Sequence[_Row], Generic[_Row]):
         self._path = path
         self._make = row_maker(kind, path)
         self._read: list[_Row] = []
-
-    def changed(self) -> None:
-        """Read all rows again when they are asked for: some have been lost from the file."""
-        self._read = []
 
     def __len__(self) -> int:
         if self.stored is None:

@@ -2,9 +2,9 @@
 
 A scheme joins a code, a wait rule and an aggregation; it knows codes and decoders, and neither engines nor problems.
 It is plain data that runs share: what learns in a run begins anew with each. The room offers the named schemes,
-`custom` for one of your own, the same as texts (`parse_scheme`), and the contract of aggregations. All named schemes,
-`ringmaster`, `rennala` and `piag` among them, are put together in `_named.py`; `_asynchronous.py` and `_incremental.py`
-hold what they do with late messages.
+`custom` for one of your own, the same as texts (`parse_scheme`), and the contract of aggregations. `_scheme.py`
+says what a scheme is; all named ones, `ringmaster`, `rennala` and `piag` among them, are put together in `_named.py`;
+`_asynchronous.py` and `_incremental.py` hold what they do with late messages.
 """
 
 from __future__ import annotations
@@ -21,11 +21,9 @@ if TYPE_CHECKING:
         LateMessage as LateMessage,
     )
     from erasurehead.schemes._named import (
-        Scheme as Scheme,
         adaptive as adaptive,
         asynchronous as asynchronous,
         compute_once as compute_once,
-        custom as custom,
         erasurehead as erasurehead,
         exact as exact,
         ignore_stragglers as ignore_stragglers,
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
         ringmaster as ringmaster,
         uncoded as uncoded,
     )
+    from erasurehead.schemes._scheme import Scheme as Scheme, custom as custom
     from erasurehead.schemes._text import parse_scheme as parse_scheme
 
 __getattr__, __dir__ = lazy_names(__name__)

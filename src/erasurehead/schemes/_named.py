@@ -2,194 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Literal, TypeAlias
 
 from erasurehead import codes, decoding
-from erasurehead._internal.late_work import LateWork, rounds_kept
 from erasurehead._internal.shares import check_speeds
 from erasurehead.codes import GradientCode, _cyclic, _nested, _repetition, _several_messages, _transforms as transforms
+from erasurehead.codes._product import refine
 from erasurehead.codes._transforms import resized
-from erasurehead.decoding import Decoder
 from erasurehead.decoding._alternatives import Alternatives
-from erasurehead.errors import InvalidArgument, check_count, check_size, counted, invalid
-from erasurehead.optimizers._base import Early
-from erasurehead.optimizers._order_kinds import CURVATURE, EARLY, NEWTON
+from erasurehead.errors import check_count, check_size, invalid
+from erasurehead.optimizers._order_kinds import EARLY, NEWTON
 from erasurehead.schemes import wait_rules
-from erasurehead.schemes._aggregation import Aggregation, ByExpectation, Plain, rescaling
+from erasurehead.schemes._aggregation import rescaling
 from erasurehead.schemes._asynchronous import GREATEST_AGE, Asynchronous
 from erasurehead.schemes._incremental import IncrementalAggregated
 from erasurehead.schemes._ringleader import GradientTable, Ringleader
+from erasurehead.schemes._scheme import Reform, Scheme, custom
 from erasurehead.schemes.wait_rules import _early, _few, _lateness, _worker_counts
-from erasurehead.schemes.wait_rules._base import WaitRule, carry_over, scaled_count
-
-_Reform: TypeAlias = "Callable[[int, Sequence[int] | None], Scheme]"
+from erasurehead.schemes.wait_rules._base import WaitRule, scaled_count
 
 GivenSpeeds: TypeAlias = Sequence[float] | Literal["measured"] | None
 """How fast each worker is, in any unit; `"measured"`: alike, until it is known better; None: alike."""
-
-
-@dataclass(frozen=True, eq=False)
-class Scheme:
-    """Everything that decides how a gradient is gathered: a code, its decoder, wait rules and an aggregation.
-
-    Arguments:
-        name: shown in tables and figures.
-        decoder: the decoder; it holds the code.
-        rules: the wait rule for each kind of order; there must be one for `"gradient"`.
-        aggregation: what the optimizer sees.
-        reform: returns the same scheme for another number of workers over the same tasks, given how many of the
-            remaining workers hold each task; called when workers have left for good or joined. None if the scheme
-            cannot be resized.
-        late: what late workers must do with old work for this scheme; None if anything will do.
-        by_task: decoder of the same tasks on the same workers, sent one by one, to which training changes where that
-            pays, and back; None if it never does.
-        until_newer: whether a worker that has sent one of its messages sends the next one only if no newer order is
-            out, whatever late workers do.
-        by_speed: returns the same scheme, over the same tasks, for as many workers as it is given speeds, by which the
-            tasks are dealt out; None if they are not.
-        measured: whether training measures the speeds, and deals the tasks out anew when a change has lasted.
-        turns: whether training finds out in which order workers should take their messages, each the gradient of a
-            task that others hold as well.
-        sums: whether workers report the tasks that they have finished, each a message of one task in the code, and send
-            one vector when all are: the sum over those that they are named for.
-    """
-
-    name: str
-    decoder: Decoder
-    rules: Mapping[str, WaitRule]
-    aggregation: Aggregation
-    reform: _Reform | None = None
-    late: LateWork | None = None
-    by_task: Decoder | None = None
-    until_newer: bool = False
-    by_speed: Callable[[Sequence[float]], Scheme] | None = None
-    measured: bool = False
-    turns: bool = False
-    sums: bool = False
-
-    def __post_init__(self) -> None:
-        if "gradient" not in self.rules:
-            raise invalid("rules", "must have a wait rule for orders of kind 'gradient'", ", ".join(self.rules))
-        for rule in self.rules.values():
-            rule.check(self.decoder)
-
-    @property
-    def code(self) -> GradientCode:
-        """Who computes what."""
-        return self.decoder.code
-
-    @property
-    def levels(self) -> Sequence[Decoder]:
-        """Decoders of the levels of a nested code that are only decoded one by one; none of other codes.
-
-        Workers then report how far they have come, and are asked for their messages of the first level that decodes.
-        """
-        decoder = self.decoder
-        return decoder.decoders if isinstance(decoder, Alternatives) and decoder.inner is None else ()
-
-    @property
-    def rule(self) -> WaitRule:
-        """The wait rule of gradient orders."""
-        return self.rules["gradient"]
-
-    def check_late(self, late: LateWork) -> None:
-        """Raise if this scheme cannot work with what late workers are to do with old work.
-
-        Raises:
-            InvalidArgument: if it cannot; the error says what they must do instead.
-        """
-        if self.late == "carry" and not rounds_kept(late):
-            raise invalid(
-                "late",
-                f"must be 'carry', or 'drop(R)' of 1 round at least, for the scheme {self.name}, which needs late work",
-                late,
-                "say late='carry' to the engine, or --late carry",
-            )
-
-    def early(self, late: LateWork, verified: bool = False) -> Early:
-        """Return whether an optimizer may ask for orders that few arrivals answer: see `Optimizer.begin`.
-
-        Arguments:
-            late: what late workers do with old work.
-            verified: whether messages are compared with each other: late ones that answer such orders are not.
-        """
-        if EARLY not in self.rules:
-            return ""
-        if late == "carry":
-            return "" if verified or self.aggregation.wants_late else "carry"
-        return "preempt" if late == "preempt" else ""
-
-    def begin(self, before: Scheme | None = None) -> Scheme:
-        """Return a fresh scheme for a new run: what its rules and its aggregation learn belongs to that run alone.
-
-        Arguments:
-            before: when the code is resized during a run, the scheme so far; what it has learnt is taken over.
-        """
-        rules = {kind: rule.begin() for kind, rule in self.rules.items()}
-        aggregation = self.aggregation.begin()
-        if before is not None:
-            for kind, rule in rules.items():
-                if kind in before.rules:
-                    carry_over(before.rules[kind], rule)
-            if aggregation.remembers and type(before.aggregation) is type(aggregation):
-                aggregation.restore(before.aggregation.state())
-        if aggregation is self.aggregation and all(rule is self.rules[kind] for kind, rule in rules.items()):
-            return self
-        return replace(self, rules=rules, aggregation=aggregation)
-
-    def resized(self, n_workers: int, held: Sequence[int] | None = None) -> Scheme:
-        """Return the same scheme for another number of workers over the same tasks.
-
-        Arguments:
-            n_workers: the new number.
-            held: how many of the workers that stay hold each task; few tasks move then, where the code allows.
-
-        Raises:
-            InvalidArgument: if the scheme does not exist for that number.
-        """
-        if self.by_speed is not None:  # they begin alike
-            return replace(self.by_speed([1.0] * check_size("n_workers", n_workers)), name=self.name)
-        if self.reform is None:
-            sentence = f"the scheme {self.name} cannot be resized for {counted('worker', n_workers)}."
-            raise InvalidArgument("n_workers", "must stay what it is", n_workers, sentence=sentence)
-        return replace(self.reform(n_workers, held), name=self.name, reform=self.reform)
-
-    def __repr__(self) -> str:
-        return f"<Scheme {self}>"
-
-    def __str__(self) -> str:
-        others = "".join(f" ({kind}: {rule})" for kind, rule in self.rules.items() if rule != self.rule)
-        return f"{self.name}: {self.code!r}, stop at {self.rule}{others}, {type(self.aggregation).__name__}"
-
-
-def custom(
-    code: GradientCode,
-    rule: WaitRule | str,
-    aggregation: Aggregation | None = None,
-    name: str = "",
-    decoder: Decoder | None = None,
-) -> Scheme:
-    """Return a scheme made of any code and wait rule.
-
-    Arguments:
-        code: any code.
-        rule: a wait rule, or its text, such as `"first(11) | decodable()"`.
-        aggregation: by default `Plain`, the decoded sum as it is.
-        name: shown in tables and figures; by default the code's name.
-        decoder: by default the fastest optimal decoder for the code.
-    """
-    if not isinstance(code, GradientCode):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise invalid("code", "must be a code", code, "such as codes.uncoded(30)")
-    rule = wait_rules.parse(rule) if isinstance(rule, str) else rule
-    fixed = decoder is not None or isinstance(aggregation, ByExpectation)
-    again = None if fixed else partial(_custom_again, code, rule, aggregation)
-    chosen = decoder or decoding.make_decoder(code)
-    aggregation = aggregation or Plain()
-    kinds = ("gradient",) if aggregation.remembers else ("gradient", CURVATURE)  # memory would mix the two
-    return Scheme(name or code.name, chosen, dict.fromkeys(kinds, rule), aggregation, again)
 
 
 def uncoded(n_workers: int, n_tasks: int | None = None, speeds: GivenSpeeds = None) -> Scheme:
@@ -299,10 +135,15 @@ def compute_once(n_workers: int, load: int | None = None, pieces: int = 6, sums:
             task is finished somewhere: the sum over the tasks that it is named for. That is a sixth of the bytes, or
             less, for six pieces, and one more round trip a step. For large dense models.
     """
-    load = min(_LOAD, n_workers) if load is None else check_count("load", load, 1, n_workers)
+    load = _load_of(load, n_workers)
     pieces = check_count("pieces", pieces)
     code = _several_messages.multi_message(n_workers, load * pieces, n_workers * pieces, pieces)
     return _once(bool(sums), custom(code, wait_rules.decodable(), name="compute_once"))
+
+
+def _load_of(load: int | None, n_workers: int) -> int:
+    n_workers = check_size("n_workers", n_workers)
+    return min(_LOAD, n_workers) if load is None else check_count("load", load, 1, n_workers)
 
 
 def _once(sums: bool, scheme: Scheme) -> Scheme:
@@ -331,7 +172,7 @@ def nested(n_workers: int, load: int | None = None, seed: int = 0) -> Scheme:
             stragglers; by default 3, or `n_workers` if there are fewer workers than that.
         seed: of the levels whose coefficients are drawn.
     """
-    load = min(_LOAD, n_workers) if load is None else check_count("load", load, 1, n_workers)
+    load = _load_of(load, n_workers)
     return _reporting(custom(_nested.nested(n_workers, load - 1, seed=seed), wait_rules.decodable(), name="nested"))
 
 
@@ -415,7 +256,7 @@ def adaptive(
             costs if each message has a delay of its own, as there are `load` times as many. Without it, training
             finds out which of both is the case, and changes to a message per task where it pays.
     """
-    load = min(_LOAD, n_workers) if load is None else load
+    load = _load_of(None, n_workers) if load is None else load
     make = _several_messages.multi_message if multi_message else codes.fractional_repetition
     code = make(n_workers, load, n_tasks)
     return _self_setting(custom(code, wait_rules.decodable(), name="adaptive"))
@@ -430,9 +271,30 @@ def _self_setting(scheme: Scheme) -> Scheme:
     if again is None or not code.replicas:
         return scheme
     sums = code.one_message_each and 1 < code.load <= _MOST_MESSAGES
-    by_task = decoding.make_decoder(transforms.by_task(code)) if sums else None
     rules = {**scheme.rules, EARLY: _early.Early(), NEWTON: _few.Few()}
-    return replace(scheme, rules=rules, reform=partial(_made_again, _self_setting, again), by_task=by_task)
+    scheme = replace(scheme, rules=rules, reform=partial(_made_again, _self_setting, again))
+    if not sums:
+        return scheme
+    return replace(scheme, by_task=decoding.make_decoder(transforms.by_task(code)), finer=partial(_in_pieces, scheme))
+
+
+def _in_pieces(scheme: Scheme, pieces: int) -> Scheme:
+    """Return a scheme of sums over finer tasks, which workers send one by one where that pays, in the order that does.
+
+    Arguments:
+        scheme: the scheme.
+        pieces: into how many each of its tasks is cut.
+    """
+    assert scheme.reform is not None
+    whole = scheme.code
+    code = replace(refine(whole, pieces * whole.n_tasks), task_work=whole.task_work / pieces, cut=pieces)
+    return replace(
+        scheme,
+        decoder=decoding.make_decoder(code),
+        by_task=decoding.make_decoder(transforms.by_task(code)),
+        turns=True,
+        reform=partial(_finer_again, scheme.reform, pieces),
+    )
 
 
 def piag(
@@ -556,17 +418,16 @@ def _first_arrivals(name: str, code: GradientCode, arrivals: int, rescale: str) 
 # How schemes are made again for other workers: functions of the module, so that schemes can be pickled.
 
 
-def _custom_again(
-    code: GradientCode, rule: WaitRule, aggregation: Aggregation | None, n_workers: int, held: Sequence[int] | None
-) -> Scheme:
-    return custom(resized(code, n_workers, held), rule.for_workers(code.n_workers, n_workers), aggregation)
-
-
-def _made_again(make: Callable[[Scheme], Scheme], again: _Reform, n_workers: int, held: Sequence[int] | None) -> Scheme:
+def _made_again(make: Callable[[Scheme], Scheme], again: Reform, n_workers: int, held: Sequence[int] | None) -> Scheme:
     return make(again(n_workers, held))
 
 
-def _reporting_again(again: _Reform, n_workers: int, held: Sequence[int] | None) -> Scheme:
+def _finer_again(again: Reform, pieces: int, n_workers: int, held: Sequence[int] | None) -> Scheme:
+    scheme = again(n_workers, None if held is None else held[::pieces])
+    return scheme if scheme.finer is None else scheme.finer(pieces)
+
+
+def _reporting_again(again: Reform, n_workers: int, held: Sequence[int] | None) -> Scheme:
     return _reporting(again(n_workers, held))
 
 

@@ -11,12 +11,12 @@ from typing import TypeVar
 from erasurehead._internal import text_parser
 from erasurehead.codes import catalogue
 from erasurehead.codes._text import parse_code
-from erasurehead.errors import InvalidArgument, invalid
+from erasurehead.errors import InvalidArgument, check_type, invalid
 from erasurehead.optimizers import Schedule
 from erasurehead.optimizers._schedules import as_schedule
 from erasurehead.schemes import _named, wait_rules
 from erasurehead.schemes._aggregation import rescaling
-from erasurehead.schemes._named import Scheme
+from erasurehead.schemes._scheme import Scheme, custom
 
 _T = TypeVar("_T")
 
@@ -58,6 +58,7 @@ def parse_scheme(text: str, n_workers: int) -> Scheme:
     >>> print(parse_scheme("erasurehead(load=3, wait_for=11)", 30).rule)
     first(11) | decodable()
     """
+    check_type("scheme", text, str, "must be a text", "such as 'exact(load=3)'")
     makers: dict[str, Callable[..., Scheme]] = {name: partial(getattr(_named, name), n_workers) for name in _NAMED}
     makers["custom"] = partial(_custom, n_workers)
     if _name(text) not in makers and any(_name(text) == family.name for family in catalogue()):
@@ -178,7 +179,7 @@ def _custom(n_workers: int, code: str, wait: str, rescale: str = "none", name: s
             rescale,
             "erasurehead and ignore_stragglers know 'expectation' as well",
         )
-    return _named.custom(built, wait_rules.parse(wait), rescaling(rescale, built, None), name)
+    return custom(built, wait_rules.parse(wait), rescaling(rescale, built, None), name)
 
 
 def _call(text: str) -> str:

@@ -71,7 +71,7 @@ class LogisticRegression(LogisticModel):
     It minimises what scikit-learn's `LogisticRegression` minimises: `C` times the sum of the samples' losses, times
     their weights, plus `(1 - l1_ratio) / 2 * ||coef_||^2 + l1_ratio * sum |coef_|`.
 
-    >>> from erasurehead.sklearn._classification import LogisticRegression
+    >>> from erasurehead.sklearn import LogisticRegression
     >>> model = LogisticRegression(C=10.0).fit([[0.0], [1.0], [2.0], [3.0]], ["no", "no", "yes", "yes"])
     >>> model.predict([[0.4], [2.6]]).tolist(), model.converged_
     (['no', 'yes'], True)
@@ -126,7 +126,8 @@ class LogisticRegression(LogisticModel):
         self.classes_, places = np.unique(y, return_inverse=True)
         n_classes = len(self.classes_)
         if n_classes < 2:
-            raise ValueError(f"y must have samples of at least 2 classes, but there is 1 class: {self.classes_[0]!r}.")
+            (only,) = self.classes_.tolist()
+            raise ValueError(f"y must have samples of at least 2 classes, but there is 1 class: {only!r}.")
         samples = SampleMatrix(matrix, self._weighted(sample_weight, matrix, y, places), self.fit_intercept)
         if n_classes == 2:
             build, labels = problems.LogisticRegression, np.where(places == 1, 1.0, -1.0)

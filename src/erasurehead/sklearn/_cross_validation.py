@@ -16,6 +16,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.documents import PlainData
 from erasurehead.errors import check_count, invalid
 from erasurehead.sklearn._base import LinearEstimator
 from erasurehead.sklearn._classification import LogisticModel, LogisticRegression
@@ -70,7 +71,7 @@ class PenaltySearch(LinearEstimator):
         self.scores_: Array = np.array(scores)
         best = path[int(self.scores_.mean(axis=0).argmax())]
         model = self._plain(**settings, **{self._penalty_name: best}).fit(samples, y, weights)
-        attributes: dict[str, Any] = {name: value for name, value in vars(model).items() if name.endswith("_")}
+        attributes: PlainData = {name: value for name, value in vars(model).items() if name.endswith("_")}
         attributes |= {f"{self._penalty_name}_": best, f"{self._penalty_name}s_": np.array(path)}
         vars(self).update(attributes)
         return self

@@ -91,7 +91,7 @@ class LinearRegression(LinearRegressor):
     intercept_`, times the samples' weights. Where columns are collinear, there are many minima: scikit-learn takes the
     shortest of them, and here it is another, which predicts the same.
 
-    >>> from erasurehead.sklearn._regression import LinearRegression
+    >>> from erasurehead.sklearn import LinearRegression
     >>> model = LinearRegression().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0])
     >>> model.predict([[10.0]]).round(6)
     array([21.])
@@ -126,7 +126,7 @@ class Ridge(LinearRegressor):
     It minimises what scikit-learn's `Ridge` minimises: the sum of the squares of `y - X @ coef_ - intercept_`, times
     the samples' weights, plus `alpha * ||coef_||^2`.
 
-    >>> from erasurehead.sklearn._regression import Ridge
+    >>> from erasurehead.sklearn import Ridge
     >>> Ridge(alpha=2.0).fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).coef_.round(6)
     array([1.])
 
@@ -160,7 +160,7 @@ class ElasticNet(LinearRegressor):
     `y - X @ coef_ - intercept_`, plus `alpha * l1_ratio * sum |coef_| + alpha * (1 - l1_ratio) / 2 * ||coef_||^2`.
     With `l1_ratio=1` that is the lasso.
 
-    >>> from erasurehead.sklearn._regression import ElasticNet
+    >>> from erasurehead.sklearn import ElasticNet
     >>> ElasticNet(alpha=1.0, l1_ratio=1.0).fit([[-1.0, 0.0], [1.0, 0.0]], [-3.0, 3.0]).coef_.round(6)
     array([2., 0.])
 
@@ -242,7 +242,7 @@ class PoissonRegressor(LogLinear):
     It minimises what scikit-learn's `PoissonRegressor` minimises: half of the weighted mean of the deviance, plus
     `alpha / 2 * ||coef_||^2`.
 
-    >>> from erasurehead.sklearn._regression import PoissonRegressor
+    >>> from erasurehead.sklearn import PoissonRegressor
     >>> model = PoissonRegressor(alpha=0.0).fit([[0.0], [1.0], [2.0]], [1, 2, 4])
     >>> model.predict([[3.0]]).round(6)
     array([8.])
@@ -274,7 +274,7 @@ class GammaRegressor(LogLinear):
     It minimises what scikit-learn's `GammaRegressor` minimises: half of the weighted mean of the deviance, plus
     `alpha / 2 * ||coef_||^2`.
 
-    >>> from erasurehead.sklearn._regression import GammaRegressor
+    >>> from erasurehead.sklearn import GammaRegressor
     >>> model = GammaRegressor(alpha=0.0).fit([[0.0], [1.0], [2.0]], [1.0, 2.0, 4.0])
     >>> model.predict([[3.0]]).round(6)
     array([8.])

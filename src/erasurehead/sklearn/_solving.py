@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning  # pyright: ignore[reportMissi
 from erasurehead._internal.arrays import Array, squared_norm
 from erasurehead._internal.foreign_arrays import freeze
 from erasurehead.engines import Engine, InProcessEngine
-from erasurehead.errors import check_count, check_size, invalid, real
+from erasurehead.errors import check_count, check_positive, check_size, invalid, real
 from erasurehead.optimizers import QuasiNewton
 from erasurehead.problems import ElasticNet, Penalty, Problem
 from erasurehead.problems._linear import LinearProblem
@@ -128,8 +128,7 @@ class SampleMatrix:
 
     def __init__(self, X: Any, weights: Array | None, fit_intercept: bool) -> None:
         self.total = float(X.shape[0] if weights is None else weights.sum())
-        if not (np.isfinite(self.total) and self.total > 0.0):
-            raise invalid("the sum of sample_weight", "must be positive and finite", self.total)
+        check_positive("the sum of sample_weight", self.total, "must be positive and finite")
         equal = weights is None or weights.min() == weights.max()
         self.weights = None if equal else weights
         self.fit_intercept = fit_intercept

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.documents import PlainData
 from erasurehead.consensus import Crash, NetworkPartition, Policy
 from erasurehead.consensus._mixing import Metropolis, mixed
 from erasurehead.consensus._plans import plan
@@ -75,7 +76,7 @@ class PeerConformance:
             policy: their policy.
             more: settings of `consensus.train` that differ from the defaults of these tests.
         """
-        given: dict[str, Any] = {
+        given: PlainData = {
             "peers": 4,
             "steps": 12,
             "rate": RATE,

@@ -228,7 +228,7 @@ class _DeviceClock(_Clock):
 
 
 def stamped_allreduce(state: StepTimes, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
-    """Reduce gradients and stamp when they were there: the hook that belongs to `StepTimes`, for frameworks.
+    """Return reduced gradients, and stamp when they were there: the hook that belongs to `StepTimes`, for frameworks.
 
     Arguments:
         state: what measures.

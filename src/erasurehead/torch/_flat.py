@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from erasurehead._internal.arrays import Array
+from erasurehead._internal.arrays import Array, subtract
 from erasurehead._internal.flat_tensors import cut
 from erasurehead.errors import invalid
 
@@ -41,10 +41,12 @@ class Flat:
         self.parameters: list[torch.Tensor] = list(unique.values())
         self._names: list[str] = []
         for name, parameter in zip(self.names, self.parameters, strict=True):
+            kind, what = str(parameter.dtype), f"the parameter {name!r}"
             if not parameter.is_floating_point():
-                raise invalid(
-                    f"the parameter {name!r}", "must be of floating-point numbers", str(parameter.dtype), "freeze it"
-                )
+                raise invalid(what, "must be of floating-point numbers", kind, "leave it out of the optimizer")
+            if parameter.is_meta or isinstance(parameter, torch.nn.UninitializedParameter):
+                hint = "call a lazy model once before; or give one of the device 'meta' its values"
+                raise invalid(what, "must have its values before Team.optimizer", "without any", hint)
         tensors = [*self.parameters, *self._buffers()]
         self.dtype = np.dtype(np.float64 if any(each.dtype == _WIDE for each in tensors) else np.float32)
         self.n_parameters = sum(parameter.numel() for parameter in self.parameters)
@@ -80,18 +82,14 @@ class Flat:
         return own + [(0, 0, each.shape) for each in self._buffers()]
 
     def _join(self) -> None:
-        """Make the parameters views of one tensor, where they are all of one kind, on one device."""
+        """Make the parameters views of one tensor, where they are all of one kind, on one device, in order."""
         self._joined = None
         kinds = {(parameter.dtype, parameter.device) for parameter in self.parameters}
-        if len(kinds) != 1 or not all(map(_dense, self.parameters)):
+        if len(kinds) != 1 or not all(map(_in_order, self.parameters)):
             return
         joined = torch.empty(self.n_parameters, dtype=self.parameters[0].dtype, device=self.parameters[0].device)
-        begin = 0
-        for parameter in self.parameters:
-            view = joined.as_strided(parameter.shape, parameter.stride(), begin)
-            view.copy_(parameter.data)
-            parameter.data = view
-            begin += parameter.numel()
+        for view, parameter in zip(cut(joined, self.parameters), self.parameters, strict=True):
+            parameter.data = view.copy_(parameter.data)
         self._joined = joined
 
     def check(self) -> None:
@@ -154,7 +152,7 @@ class Flat:
             if parameter.grad is None:
                 own.zero_()
             else:
-                own.copy_(parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad)
+                own.copy_(parameter.grad.to_dense())
 
     def set_gradients(self, vector: Array, present: Array) -> None:
         """Make parts of a vector the gradients, where any rank had one; it must not be changed before they are used."""
@@ -165,16 +163,15 @@ class Flat:
     def _staged(self) -> Array:
         return self.room()
 
-    def change(self, before: Array, out: Array) -> Array:
-        """Return the model less a vector."""
-        pieces = list(self._pieces())
+    def change(self, before: Array, out: Array) -> bool:
         staged = out if self.parameters[0].device.type == "cpu" else self._staged  # where a GPU can reach it at once
-        for (piece, own), (_, base), (_, stage) in zip(
-            *(parts(one, pieces) for one in (out, before, staged)), strict=True
-        ):
-            alike = piece.device.type == "cpu" and piece.dtype == own.dtype
-            torch.sub(piece.detach() if alike else stage.copy_(piece.detach()), base, out=own)
-        return out
+        begin, found = 0, True
+        for piece, stage in parts(staged, self._pieces()):
+            alike = piece.device.type == "cpu" and piece.dtype == stage.dtype
+            now = (piece.detach() if alike else stage.copy_(piece.detach())).reshape(-1).numpy()
+            own = slice(begin, begin := begin + len(now))
+            found &= subtract(now, before[own], out[own])
+        return found
 
     def write(self, vector: Array) -> None:
         """Copy a vector into the model."""
@@ -208,12 +205,6 @@ def _write(pieces: Iterable[torch.Tensor], vector: Array) -> None:
             piece.copy_(own)
 
 
-def _dense(tensor: torch.Tensor) -> bool:
-    """Whether a tensor's elements fill one stretch of memory, in whatever order."""
-    size = 1
-    for stride, length in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
-        if length > 1:
-            if stride != size:
-                return False
-            size *= length
-    return type(tensor.data) is torch.Tensor and tensor.layout is torch.strided
+def _in_order(tensor: torch.Tensor) -> bool:
+    """Whether a tensor's elements fill one stretch of memory in the order in which momenta and gradients are sent."""
+    return type(tensor.data) is torch.Tensor and tensor.layout is torch.strided and tensor.is_contiguous()

@@ -16,29 +16,17 @@ from erasurehead.torch._member import Member
 from erasurehead.torch._place import RankPlace, current_place
 from erasurehead.torch._port import MemberPort
 from erasurehead.torch._runtime import ProcessPlace
-from erasurehead.torch._team import Team
 
 
-def join(secret_file: str | os.PathLike[str] | None = None, trusted_network: bool = False) -> Team:
-    """Return this process's team; a team of one where there are no others.
-
-    Which rank of how many this is says the launcher: `python -m erasurehead.torch.run`, torchrun, mpiexec or srun.
-
-    Arguments:
-        secret_file: for ranks on several hosts: a file that only its owner can read, with the same secret on all hosts.
-        trusted_network: for ranks on several hosts whose ports nobody else can reach: do without a secret.
-
-    Raises:
-        ErasureHeadError: if what the launcher says makes no sense, the ranks cannot reach each other, or this rank has
-            joined already.
-    """
+def joined_place(secret_file: str | os.PathLike[str] | None, trusted_network: bool) -> RankPlace:
+    """Return where this process's script runs, for a team of whichever library; arguments as those of `join`."""
     place = current_place() or _found_place(secret_file, trusted_network)
     if place.joined:
         raise ErasureHeadError(
             f"Rank {place.rank} has joined its team already: call join() once, and go on with the team it returned."
         )
     place.joined = True
-    return Team(place)
+    return place
 
 
 def _found_place(secret_file: str | os.PathLike[str] | None, trusted_network: bool) -> RankPlace:

@@ -9,18 +9,16 @@ from itertools import pairwise
 from typing import Any, TypeAlias, final
 
 import numpy as np
-import torch
-from torch.optim import SGD, Optimizer
 
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import ErasureHeadError
 from erasurehead.torch import _state
 from erasurehead.torch._agreed import Agreement
-from erasurehead.torch._flat import Flat, finite
-from erasurehead.torch._member import Member, Version
+from erasurehead.torch._member import Member
 from erasurehead.torch._pace import Pace
 from erasurehead.torch._place import RankPlace
-from erasurehead.torch._second_moments import SharedMoments, SharedMomentum, shares_moments
+from erasurehead.torch._rank_model import RankModel
+from erasurehead.torch._versions import Version
 from erasurehead.torch._ways._base import Way
 from erasurehead.torch._ways._busy import Busy
 from erasurehead.torch._ways._first_gradients import FirstGradients
@@ -38,9 +36,8 @@ class Meeting(ABC):
 
     Arguments:
         place: where the script runs.
-        flat: the model.
-        optimizer: the wrapped optimizer.
-        step: makes a step of it.
+        flat: the model and its optimizer.
+        step: makes a step of that.
         record: called with each version that this rank closes.
         own: what this rank and all others must have in common.
         narrow: whether what a step sends goes out as bfloat16.
@@ -54,8 +51,7 @@ class Meeting(ABC):
     def __init__(
         self,
         place: RankPlace,
-        flat: Flat,
-        optimizer: Optimizer,
+        flat: RankModel,
         step: Step,
         record: Callable[[Version], None],
         own: dict[str, Any],
@@ -63,7 +59,7 @@ class Meeting(ABC):
         leave_out: Callable[[str], None],
     ) -> None:
         self._leave_out = leave_out
-        self.place, self._flat, self._optimizer, self._step = place, flat, optimizer, step
+        self.place, self._flat, self._step = place, flat, step
         way, told = self._prepared()
         self.taken = 0, -1
         agreement = Agreement(place.rank, own)
@@ -85,6 +81,11 @@ class Meeting(ABC):
             )
         self.take()
         self._began = place.now()
+
+    @property
+    def until(self) -> Callable[[], bool] | None:
+        """Says whether the script leaves its step to the others; None if it always ends it."""
+        return None
 
     @abstractmethod
     def _prepared(self) -> tuple[Way, Array]:
@@ -133,22 +134,21 @@ class Meeting(ABC):
         """Return what is to be saved beside model and optimizer, to go on from there."""
         return {}
 
-    def newest(self, copied: torch.nn.Module) -> None:
-        """Write the newest model that is here, and this rank's share of its steps since, into a copy of the model."""
-        self._flat.check()
-        own = dict(copied.named_parameters())
-        Flat([{"params": [own[name] for name in self._flat.names]}], copied).write(self._newest())
-
-    def _newest(self) -> Array:
+    def newest(self) -> Array:
+        """Return the newest model that is here, with this rank's share of its steps since."""
         with self.place.held():
-            return self.member.latest().vector
+            return self.member.known.latest.vector
 
     def _check(self) -> None:
         if self.member.forgotten:
-            raise ErasureHeadError(
-                f"Rank {self.member.rank} was not heard of for so long that the others went on without it, "
-                "and they have ended."
-            )
+            raise self._outrun()
+
+    def _outrun(self) -> ErasureHeadError:
+        """Return the error of a rank without which the team came to the end."""
+        return ErasureHeadError(
+            f"Rank {self.member.rank} was not heard of for so long that the others went on without it, "
+            "and they have ended."
+        )
 
     def close(self) -> None:
         """Leave; who gathers stays until all have left."""
@@ -159,7 +159,7 @@ class Meeting(ABC):
             member.rest()
         while not member.may_leave:
             self.place.wait(
-                lambda: member.may_leave or bool(member.asked) or self.behind,
+                lambda: member.may_leave or bool(member.whole.asked) or self.behind,
                 "its last change to be added, or the others' to come",
             )
             self.follow()
@@ -180,44 +180,67 @@ class BusyMeeting(Meeting):
     """The change of each step goes out, and the team's newest model comes in."""
 
     def _prepared(self) -> tuple[Way, Array]:
-        flat, optimizer = self._flat, self._optimizer
-        moments = self._moments = SharedMoments(optimizer, flat.parameters) if shares_moments(optimizer) else None
-        self._momentum = SharedMomentum(optimizer) if isinstance(optimizer, SGD) else None
-        told = self._before = self._told()  # where this rank's next step begins, as the others know it
-        self._ahead: Array | None = None  # room for where that is after steps of this rank's own
-        self._length = flat.length + (0 if moments is None else moments.n_parameters)
+        flat = self._flat
+        moments = self._moments = flat.moments()
+        self._momentum = flat.momentum()
+        told = self._before = self._told()
+        self._change: Array | None = None  # of this rank's last step, if it is to be added to that
+        self._ahead: Array | None = None  # room for the sum
+        self._counts = flat.length + (0 if moments is None else moments.n_parameters)
+        self._length = self._counts + len(flat.sizes)
         self._pace = Pace()
-        return Busy(told) if moments is None else Busy(told, moments.decay, moments.first), told
+        decay, first = ((), False) if moments is None else (moments.decay, moments.first)
+        self._decay, self._busy = decay, Busy(told, decay, first, flat.sizes)
+        return self._busy, told
 
     def take(self) -> None:
         if self.member.newest > self.taken:
             with self.place.held():
-                self.taken, _, newest = self.member.latest()
+                self.taken, _, newest = self.member.known.latest
             if self._moments is not None:
                 self._moments.write(newest[self._flat.length :])
             if self._momentum is not None:
                 self._momentum.write(newest)
             self._flat.write(newest)
-            self._before = newest
+            self._before, self._change = newest, None
+
+    @property
+    def _begins(self) -> Array:
+        """Where this rank's next step begins, as the others know it; added up only if no version has come instead."""
+        if self._change is not None:
+            self._ahead = self._flat.room() if self._ahead is None else self._ahead
+            self._before = np.add(self._before[: self._flat.length], self._change, out=self._ahead)
+            self._change = None
+        return self._before
 
     def step(self, step: Step, samples: Callable[[], float]) -> float | None:
         flat = self._flat
         flat.check()
         self.take()
+        before = self._begins
         with self.place.held():
             sent = self.member.port.room(self._length, flat.dtype)
-        if self._moments is not None:
-            self._moments.add_gradients(sent[flat.length :])
-            self._moments.temper(sent[flat.length :], max(len(self.member.steppers), 1))
-        loss = step()
+
+        def prepare() -> None:
+            if self._moments is not None:
+                self._moments.prepare(sent[flat.length : self._counts], max(len(self.member.steppers), 1))
+            flat.counts(sent[self._counts :])
+
+        sent[self._counts :] = 0.0
+        with flat.hooked(prepare):
+            loss = step()
         flat.check()
-        change = flat.change(self._before, sent[: flat.length])
-        if not finite([torch.from_numpy(change)]):  # pyright: ignore[reportUnknownMemberType]
+        flat.counts(sent[self._counts :])  # of a closure's gradients, too
+        change = sent[: flat.length]
+        if not flat.change(before, change):
             self._leave_out("weights")
             self.forgo()
             return loss
         now = self.place.now()
         with self.place.held():
+            if self._moments is not None and self._decay != self._moments.decay:
+                self._decay = self._moments.decay
+                self._busy.average(self._decay)
             self.member.offer(sent, 1, samples(), now - self._began)
         self._check()
         self.place.settle()
@@ -225,11 +248,8 @@ class BusyMeeting(Meeting):
             self._pace.add(now - self._began, self.member.newest[1])
             self._await(now + self._pace.patience)
         self._began = self.place.now()
-        if self.member.newest > self.taken:
-            self.take()
-        else:
-            self._ahead = flat.room() if self._ahead is None else self._ahead
-            self._before = np.add(self._before[: flat.length], change, out=self._ahead)
+        self._change = change
+        self.take()
         return loss
 
     def _await(self, until: float) -> None:
@@ -244,7 +264,7 @@ class BusyMeeting(Meeting):
             self._check()
 
     def forgo(self) -> None:
-        self._flat.write(self._before)  # weights that are no numbers any more would stay so: no step would be made
+        self._flat.write(self._begins)  # weights that are no numbers any more would stay so: no step would be made
         self.take()
 
     def restart(self, version: int, state: dict[str, Any]) -> None:
@@ -255,20 +275,20 @@ class BusyMeeting(Meeting):
 
     def _told(self) -> Array:
         flat, moments = self._flat, self._moments
-        told = flat.room((0 if moments is None else moments.length) + 1)
+        told = flat.room((0 if moments is None else moments.length) + 2 * len(flat.sizes) + 1)
         flat.read(told[: flat.length])
         if moments is not None:
             moments.read(told[flat.length :])
         return told
 
-    def _newest(self) -> Array:
+    def newest(self) -> Array:
         with self.place.held():
-            name, _, newest = self.member.latest()
+            name, _, newest = self.member.known.latest
             ranks = max(len(self.member.steppers), 1)
         length = self._flat.length
-        if name != self.taken or self._before is newest:
+        if name != self.taken or self._begins is newest:
             return newest
-        return newest[:length] + (self._before[:length] - newest[:length]) * (1.0 / ranks)
+        return newest[:length] + (self._begins[:length] - newest[:length]) * (1.0 / ranks)
 
 
 class GradientMeeting(Meeting):
@@ -284,8 +304,8 @@ class GradientMeeting(Meeting):
     """Versions by which a gradient may be late."""
 
     def _prepared(self) -> tuple[Way, Array]:
-        flat, present = self._flat, self._flat.length + len(self._flat.parameters)
-        self._sent = flat.room(len(flat.parameters) + len(self._optimizer.param_groups) + self.more)
+        flat, present = self._flat, self._flat.length + self._flat.n_tensors
+        self._sent = flat.room(flat.n_tensors + len(flat.rates) + self.more)
         ends = 0, flat.n_parameters, flat.length, present, len(self._sent) - self.more
         self._gradient, self._buffers, self._present, self._rates = (slice(*pair) for pair in pairwise(ends))
         self._before = flat.read_buffers(self._sent[self._buffers].copy())
@@ -308,28 +328,28 @@ class GradientMeeting(Meeting):
         while member.newest > self.taken:
             with self.place.held():
                 following = member.following(self.taken)
-                if following is None and member.state is None:
-                    member.want()
+                if following is None and member.whole.state is None:
+                    member.whole.want()
             if following is None:
                 self.place.wait(
                     lambda: (
-                        member.state is not None
+                        member.whole.state is not None
                         or member.following(self.taken) is not None
                         or member.forgotten
-                        or member.stranded
+                        or member.whole.stranded
                     ),
                     "the model of another rank",
                 )
                 self._check()
-                if member.state is None:
-                    if member.stranded:
+                if member.whole.state is None:
+                    if member.whole.stranded:
                         raise ErasureHeadError(
                             "All ranks that had the newest model have died at once, and those that are left were too "
                             "far behind to make it. Start again from what was saved."
                         )
                     continue
                 with self.place.held():
-                    self.taken, data = member.take_state()
+                    self.taken, data = member.whole.take_state()
                 self._unpack(data)
             for name, _, vector in following or ():
                 self.taken = name
@@ -344,7 +364,7 @@ class GradientMeeting(Meeting):
         flat.check()
         flat.gradients(self._sent[self._gradient], self._sent[self._present])
         self._sent[self._buffers] = flat.read_buffers(self._sent[self._buffers]) - self._before
-        self._sent[self._rates] = [group["lr"] for group in self._optimizer.param_groups]
+        self._sent[self._rates] = flat.rates
         self._complete()
         self._step = step
         seconds = place.now() - self._began
@@ -357,7 +377,7 @@ class GradientMeeting(Meeting):
                 member.offer(self._sent, 1, samples(), seconds, self.taken[1])
         while not late and member.newest == since:
             place.wait(
-                lambda: member.newest != since or bool(member.asked) or member.forgotten or self._stuck(),
+                lambda: member.newest != since or bool(member.whole.asked) or member.forgotten or self._stuck(),
                 "others' gradients",
             )
             self._check()
@@ -367,23 +387,14 @@ class GradientMeeting(Meeting):
         return None
 
     def _serve(self) -> None:
-        if self.member.asked:
+        if self.member.whole.asked:
             data = self._packed()
             with self.place.held():
-                self.member.serve(self.taken, data)
+                self.member.whole.serve(self.taken, data)
 
     def _packed(self) -> bytes:
         """Return the model with its optimizer's state, for a rank that is too far behind to follow step by step."""
-        flat, state = self._flat, self._optimizer.state
-        kept = [
-            {
-                key: one
-                for key, one in dict[str, Any](state.get(parameter, {})).items()
-                if isinstance(one, torch.Tensor | int | float)
-            }
-            for parameter in flat.parameters
-        ]
-        return _state.encoded({"model": self._model(), "optimizer": kept, "kept": self.kept()})
+        return _state.encoded({"model": self._model(), "optimizer": self._flat.packed(), "kept": self.kept()})
 
     def _model(self) -> Array:
         """Return the model as it was before the step under way, whose forward pass may have changed buffers."""
@@ -396,10 +407,7 @@ class GradientMeeting(Meeting):
         theirs = _state.decoded(data)
         self._flat.write(theirs["model"])
         self._adopt(theirs["kept"])
-        for parameter, kept in zip(self._flat.parameters, theirs["optimizer"], strict=True):
-            for key, one in kept.items():
-                moved = one.to(parameter.device) if isinstance(one, torch.Tensor) and one.dim() else one
-                self._optimizer.state[parameter][key] = moved
+        self._flat.unpack(theirs["optimizer"])
         self._flat.read_buffers(self._before)
 
     def _adopt(self, kept: dict[str, Any]) -> None:
@@ -415,17 +423,11 @@ class GradientMeeting(Meeting):
 
     def _apply(self, mean: Array) -> None:
         """Give the mean gradient, of which parts become the parameters' gradients, to the optimizer."""
-        flat, groups = self._flat, self._optimizer.param_groups
+        flat = self._flat
         flat.set_gradients(mean[self._gradient], mean[self._present])
-        rates = [group["lr"] for group in groups]
-        try:
-            for group, rate in zip(groups, mean[self._rates], strict=True):
-                group["lr"] = float(rate)
+        with flat.at_rates(mean[self._rates].tolist()):
             flat.write_buffers(self._before + mean[self._buffers])
             self._step()
-        finally:
-            for group, rate in zip(groups, rates, strict=True):
-                group["lr"] = rate
 
     def forgo(self) -> None:
         self._flat.write_buffers(self._before)
@@ -435,6 +437,6 @@ class GradientMeeting(Meeting):
         self.taken = 0, 0  # and the versions that others have made since are made here, too
         self.take()
 
-    def _newest(self) -> Array:
+    def newest(self) -> Array:
         self.take()
         return self._model()

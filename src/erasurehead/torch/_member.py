@@ -5,9 +5,8 @@ No input or output, no clock and no PyTorch: whatever runs a rank calls the hand
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import final
 
 import numpy as np
 
@@ -18,55 +17,15 @@ from erasurehead.torch._membership import LEASE, Membership
 from erasurehead.torch._message_heads import Head, Kind
 from erasurehead.torch._narrow import narrowed, widened
 from erasurehead.torch._port import MemberPort
+from erasurehead.torch._versions import KnownVersion, KnownVersions, Name, Version
 from erasurehead.torch._ways._base import Way
-
-_MOST_BEHIND = 2  # versions that are kept for a script that must follow each; who is further behind asks for all
-
-_MOST_KEPT = 1 << 26  # bytes of versions before these that are kept, too, as those who have the model may die
+from erasurehead.torch._whole_models import WholeModels
 
 _LOST = 2.0 * LEASE  # seconds without an answer after which a message was lost
 
 _SETTLED = 4.0 * LEASE  # seconds after which all has come that was sent before a rank said that it makes no more steps
 
 _COMES = 20.0 * LEASE  # seconds for which who gathers stays at the end for a rank that was started and never heard of
-
-Name: TypeAlias = tuple[int, int]
-"""Of a version of the team's model: the term in which it was closed, and its number."""
-
-
-class KnownVersion(NamedTuple):
-    """What a rank was told of a version.
-
-    Attributes:
-        name: of the version.
-        after: the term of the version that it follows.
-        vector: what was told; it must not be changed, and is not by anybody.
-    """
-
-    name: Name
-    after: int
-    vector: Array
-
-
-@final
-class Version(NamedTuple):
-    """A version of the team's model that was closed.
-
-    Attributes:
-        version: its number, from 1.
-        term: in which it was closed; versions of a later term replace those of earlier ones with the same number.
-        seconds: when it was closed, by the clock of who gathers.
-        gathered_by: the rank that gathered it.
-        steps: by rank, how many of its steps are in it.
-        members: the ranks that made steps then.
-    """
-
-    version: int
-    term: int
-    seconds: float
-    gathered_by: int
-    steps: dict[int, int]
-    members: tuple[int, ...]
 
 
 @final
@@ -117,11 +76,9 @@ class Member:
 
     Attributes:
         membership: who belongs, and who gathers.
-        asked: ranks to which this rank's script is to send its model with its optimizer's state, by `serve`.
-        state: what came of `want`: a model with its optimizer's state, and its name.
+        known: versions that it was told of.
+        whole: models with their optimizer's state, for ways in which a script must follow each version.
         handouts: which samples are whose.
-        stranded: whether all that are left wait for the model of another rank: it was gone with those that had it.
-        settled: whether what was closed before the last rank made no more steps is here.
         on_call: called when the others wait for what this rank's script has; offers it, and says whether there is any.
     """
 
@@ -143,23 +100,12 @@ class Member:
         self._on_version = on_version
         self._view = self.membership.view  # that has been acted on
         self._since = 0  # the term since when this rank gathers
-        self._resting: set[int] = set()  # who makes no more steps, but stays
+        self._resting: dict[int, int] = {}  # who makes no more steps, but stays: the newest version that is there
         self._to_come = set(ranks) - {self.rank}  # who was not heard of yet: a start may take as long as it takes
         self._rested_at = self._alarm = self._settles_at = float("inf")
-        self.settled = False
-        self._heard: deque[KnownVersion] = deque()
-        self._behind: deque[KnownVersion] = deque()  # before these, and not yet followed by the script
-        self._followed: Name = (0, -1)
-        self._bereft = False  # whether ranks have gone, who may have been the only ones with the newest model
-        self.stranded = False
-        # For ways in which a script must follow each version
-        self.asked: list[int] = []
-        self.state: tuple[Name, bytes] | None = None
-        self._wants = False
-        self._wanting: list[int] = []
-        self._fresh: set[int] = set()
-        self._served: dict[int, tuple[Name, bytes]] = {}
-        self._pieces: list[bytes] = []
+        self._waited = False  # since the last of them said so
+        self.known = KnownVersions(way.waits)
+        self.whole = WholeModels(port, self.membership, self._resting, model.nbytes)
         self.on_call: Callable[[], bool] = lambda: False
         self._unsent = _Sum()  # what is added to what is sent next
         self._under_way = _Sum()  # for ways that keep what was sent: what is in no version that is heard of next
@@ -167,7 +113,7 @@ class Member:
         self._version = 0  # from which what is offered comes
         self._sent = 0  # messages since the newest version
         self._unread = self._orphaned = False
-        self._sent_at = self._wanted_at = 0.0
+        self._sent_at = 0.0
         self._narrow = narrow
         if self.membership.gathers:
             self._hear((0, 0), 0, model)
@@ -188,12 +134,22 @@ class Member:
     @property
     def steppers(self) -> frozenset[int]:
         """The members that make steps, as far as is known."""
-        return self.membership.view.members - self.membership.ended - self._resting
+        return self.membership.view.members - self.membership.ended - set(self._resting)
+
+    @property
+    def through(self) -> frozenset[int]:
+        """Ranks that make no more steps, whether they are still there or not."""
+        return frozenset(self._resting)
 
     @property
     def resting(self) -> frozenset[int]:
         """The members that make no more steps, but stay."""
-        return self.membership.view.members & self._resting
+        return self.membership.view.members & set(self._resting)
+
+    @property
+    def settled(self) -> bool:
+        """Whether what was closed before the last rank made no more steps is here."""
+        return self._waited and self.newest[1] >= max((self._resting[rank] for rank in self.resting), default=0)
 
     @property
     def first(self) -> int:
@@ -241,45 +197,11 @@ class Member:
         else:
             self.port.send(self._view.gathers, Head(Kind.CHANGE, term=self._view.term, seconds=seconds))
 
-    def latest(self) -> KnownVersion:
-        """Return the newest version that is here."""
-        return self._heard[-1]
-
     def following(self, name: Name) -> list[KnownVersion] | None:
         """Return all versions after one, in their order; None if they are not all here."""
-        while self._behind and self._behind[0].name <= name:
-            self._behind.popleft()
-        self._followed = name
-        every = (*self._behind, *self._heard) if self._bereft else self._heard
-        found = [heard for heard in every if heard.name > self._followed]
-        for heard in found:
-            if heard.name[1] and (heard.after, heard.name[1] - 1) != name:
-                return None
-            name = heard.name
-        self._wants = False
+        found = self.known.following(name)
+        self.whole.wants = self.whole.wants and found is None
         return found
-
-    def want(self) -> None:
-        """Ask for a model with its optimizer's state, which will be `state`."""
-        self._wants, self.state, self._pieces = True, None, []
-        self._wanted_at = self.port.now()
-        if self.membership.gathers:
-            self._find_server(self.rank)
-        else:
-            self.port.send(self._view.gathers, Head(Kind.WANT, term=self._view.term))
-
-    def take_state(self) -> tuple[Name, bytes]:
-        """Return what was asked for; versions from then on are kept again only as far as a script may be behind."""
-        state, self.state, self._wants = self.state, None, False
-        assert state is not None
-        return state
-
-    def serve(self, name: Name, data: bytes) -> None:
-        """Send a model with its optimizer's state to all that have asked."""
-        for rank in self.asked:
-            self._served[rank] = name, data
-            self._send_piece(rank, 0)
-        self.asked.clear()
 
     def restart(self, version: int, vector: Array) -> None:
         """Let all go on from another model, by the number of a version; only who gathers may say so."""
@@ -289,14 +211,14 @@ class Member:
 
     def rest(self) -> None:
         """Make no more steps."""
-        self._resting.add(self.rank)
+        self._resting[self.rank] = self.newest[1]
         self._rested_at = self.port.now()
         self._say_resting()
         self._act()
 
     def _say_resting(self) -> None:
         if self.way.waits and self.rank in self._resting:  # whoever is behind may need this rank's model
-            self.port.send(-1, Head(Kind.DONE, flag=1, term=self._view.term))
+            self.port.send(-1, Head(Kind.DONE, flag=1, term=self._view.term, version=max(self.newest[1], 0)))
 
     def alarm(self, when: float) -> None:
         """Wake the script at a time."""
@@ -360,13 +282,13 @@ class Member:
                     self._answer()
             case Kind.DONE:
                 if head.flag:
-                    self._resting.add(sender)
-                    self.settled, self._settles_at = False, self.port.now() + _SETTLED
+                    self._resting[sender] = head.version
+                    self._waited, self._settles_at = False, self.port.now() + _SETTLED
                 else:
                     self.membership.on_ended(self.port, frozenset({sender}))
                 self.port.wake_script()
             case Kind.WANT | Kind.SERVE | Kind.STATE:
-                self._on_state(sender, head, vector)
+                self.whole.on_message(sender, head, vector)
             case Kind.FETCH:
                 self._tell_newest(sender)
             case _:
@@ -378,9 +300,9 @@ class Member:
     def on_lost(self, ranks: frozenset[int]) -> None:
         """Learn of ranks whose process has certainly ended; of those that are silent members' own pings tell."""
         if not self.left:
-            self._bereft = True
+            self.known.bereft = True
             self.membership.on_ended(self.port, frozenset(ranks))
-            self._fresh -= ranks
+            self.whole.fresh -= ranks
             self._want_again()
             self.port.wake_script()
             self._act()
@@ -404,13 +326,9 @@ class Member:
         now = self.port.now()
         if self._unread and now > self._sent_at + _LOST and self.membership.belongs:
             self._read()  # or it was lost, or what said that it was read
-        if self._wants and self.state is None and now > self._wanted_at + _LOST:
-            self.stranded = self.membership.gathers and self.steppers <= set(self._wanting)
-            self._wanting.clear()  # who waits still will ask again
-            self.want()
-            self.port.wake_script()
+        self.whole.on_time(self.steppers)
         if now > self._settles_at:
-            self.settled, self._settles_at = True, float("inf")
+            self._waited, self._settles_at = True, float("inf")
             self.port.wake_script()
         gathers = self._view.gathers if self.membership.belongs and self._view.gathers >= 0 else None
         self.handouts.on_view(self.port, gathers, self._view.members - self.membership.ended)
@@ -428,7 +346,7 @@ class Member:
 
     def _on_view(self) -> None:
         before, self._view = self._view, self.membership.view
-        self._unread, self._bereft = False, True
+        self._unread, self.known.bereft = False, True
         if not self.membership.belongs:
             for alone in (self._unsent, self._under_way, self._kept):  # a drift of many steps, perhaps
                 alone.clear()
@@ -441,18 +359,18 @@ class Member:
                 self._since = self._view.term
                 if self.newest[1] < 0:
                     self._hear((self._view.term, 0), 0, self._own)
-                self.way.restart(self._heard[-1].vector)
+                self.way.restart(self.known.latest.vector)
                 self._send_again()
             self._tell_newest(self._others)
-        self._fresh.clear()
+        self.whole.fresh.clear()
         self._want_again()
         self._say_resting()
         self.port.wake_script()
 
     def _want_again(self) -> None:
-        self._wanting.clear()
-        if self._wants and self.state is None and self.following(self._followed) is None:
-            self.want()
+        self.whole.wanting.clear()
+        if self.whole.waits and self.following(self.known.followed) is None:
+            self.whole.want()
 
     def _send_again(self) -> None:
         """Send what was sent to who gathered before, and came to nothing."""
@@ -469,8 +387,8 @@ class Member:
         return sorted(self._view.members - self.membership.ended - {self.rank})
 
     def _tell_newest(self, to: int | Sequence[int]) -> None:
-        if self._heard:
-            (term, version), after, newest = self._heard[-1]
+        if self.known:
+            (term, version), after, newest = self.known.latest
             self.port.send(to, Head(Kind.NEWEST, 0, self._view.term, version, one=term, other=after), newest)
 
     def _send(self, vector: Array, steps: int, samples: float, seconds: float, version: int) -> None:
@@ -512,77 +430,27 @@ class Member:
         self.membership.newest = name
         self._kept.clear()
         self._sent = int(self._unread)
-        self._heard.append(KnownVersion(name, after, vector))
+        self.known.add(KnownVersion(name, after, vector), self.whole.wants)
         self.way.heard(vector)
-        while not self._wants and len(self._heard) > (_MOST_BEHIND if self.way.waits else 1):
-            oldest = self._heard.popleft()
-            if self.way.waits and oldest.name > self._followed:
-                self._behind.append(oldest._replace(vector=oldest.vector.copy()))
-                if len(self._behind) > max(4, _MOST_KEPT // vector.nbytes):
-                    self._behind.popleft()
         self.port.wake_script()
 
     def _on_newest(self, sender: int, head: Head, vector: Array) -> None:
         if not head.flag:
             vector = self.port.keep(vector)
-        elif self._heard and self.newest == (head.other, head.version - 1):
-            vector = self._heard[-1].vector + widened(vector, self._own)
+        elif self.known and self.newest == (head.other, head.version - 1):
+            vector = self.known.latest.vector + widened(vector, self._own)
         else:
             self.port.send(sender, Head(Kind.FETCH, term=self._view.term))
             return
         self._hear((head.one, head.version), head.other, vector)
         self.membership.elect(self.port)
 
-    # A model with its optimizer's state
-
-    def _on_state(self, sender: int, head: Head, vector: Array | None) -> None:
-        if head.kind is Kind.WANT and head.number:
-            self._send_piece(sender, head.number)
-        elif head.kind is Kind.WANT:
-            self._find_server(sender)
-        elif head.kind is Kind.SERVE:
-            self.asked.append(head.number)
-            self.port.wake_script()
-        elif self._wants and vector is not None and head.number == len(self._pieces):
-            self._pieces.append(vector.tobytes())
-            self._wanted_at = self.port.now()
-            if sum(map(len, self._pieces)) >= head.other:
-                self.state = (head.one, head.version), b"".join(self._pieces)
-                self.port.wake_script()
-            else:
-                self.port.send(sender, Head(Kind.WANT, number=len(self._pieces)))
-
-    def _find_server(self, rank: int) -> None:
-        """Let a rank whose gradient of the next version is here send its model; it has the newest, and waits."""
-        fresh = min((self._fresh | self._resting) - self.membership.ended - {rank}, default=-1)
-        if fresh == self.rank:
-            self.asked.append(rank)
-            self.port.wake_script()
-        elif fresh >= 0:
-            self.port.send(fresh, Head(Kind.SERVE, number=rank))
-        elif rank not in self._wanting:
-            self._wanting.append(rank)
-
-    def _send_piece(self, rank: int, number: int) -> None:
-        if rank not in self._served:
-            return
-        (term, version), data = self._served[rank]
-        size = self._own.nbytes
-        piece: Any = np.frombuffer(data[number * size : (number + 1) * size], np.uint8)
-        if (number + 1) * size >= len(data):
-            del self._served[rank]
-        head = Head(Kind.STATE, number=number, version=version, one=term, other=len(data))
-        self.port.send(rank, head, piece)
-
     # Who gathers
 
     def _fold(self, rank: int, vector: Array, steps: int, samples: float, seconds: float, version: int) -> None:
         self.way.fold(rank, vector, steps, samples, seconds)
         if version == self.newest[1]:
-            self._fresh.add(rank)
-            wanting, self._wanting = self._wanting, []
-            for other in wanting:
-                self._find_server(other)
+            self.whole.on_fresh(rank)
         self.handouts.observe(rank, samples, seconds)
         self._close_if()
 
@@ -604,12 +472,13 @@ class Member:
         after, version = self.newest[0], self.newest[1] + 1
         moved: Array | None = None
         if self._narrow and self.way.keeps:
-            moved = narrowed(vector - self._heard[-1].vector)
-            np.add(self._heard[-1].vector, widened(moved, self._own), out=vector)  # as the others will
-        self._fresh.clear()
+            before = self.known.latest.vector
+            moved = narrowed(vector - before)
+            np.add(before, widened(moved, self._own), out=vector)  # as the others will
+        self.whole.fresh.clear()
         self._hear((term, version), after, vector)
         self.handouts.settle()
-        self._on_version(Version(version, term, now, self.rank, steps, tuple(sorted(stepping))))
+        self._on_version(Version(version, term, now, self.rank, steps, tuple(sorted(stepping)), self.way.residual))
         if moved is None:
             self._tell_newest(self._others)
         else:

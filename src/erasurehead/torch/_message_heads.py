@@ -26,7 +26,7 @@ class Kind(IntEnum):
     READ = 4
     """Your last change was added: the next may come."""
     DONE = 5
-    """I make no more steps; flag: but I am there until all others make none, too."""
+    """I make no more steps; flag: but I am there until all others make none, too; version: my newest."""
     FETCH = 6
     """Send me your newest model."""
     CLAIM = 7
@@ -63,6 +63,11 @@ class Kind(IntEnum):
     """What all ranks must have in common; flag: 0 if the vector is its digest, 1 if they are here, too, 2 if here
     it is another one, of so many bytes as one says, 3 if I want to know a piece of that, 4 if this is it: the vector;
     number: of the piece."""
+
+
+HASTY = frozenset({Kind.HELLO, Kind.CLAIM, Kind.GRANT, Kind.DENY, Kind.VIEW, Kind.PING, Kind.PONG})
+"""What is said of membership: nobody may be taken for dead because a long vector is before it on the same way. All of
+it may be lost, come twice, and come in any order."""
 
 
 class Head(NamedTuple):

@@ -10,12 +10,22 @@ from typing import Any, TypeAlias, final
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from erasurehead.errors import invalid
+from erasurehead.errors import InvalidArgument, invalid
 from erasurehead.torch._place import current_place
 
 logger = logging.getLogger("erasurehead")
 
 Closure: TypeAlias = Callable[[], float]
+
+
+def later_group() -> InvalidArgument:
+    """Return the error where an optimizer has more parameters than ranks send each other."""
+    return invalid(
+        "param_group",
+        "must be given to the optimizer before Team.optimizer",
+        "a group that came later",
+        "what ranks send each other is agreed on there",
+    )
 
 
 @final
@@ -68,15 +78,13 @@ class TeamOptimizer(Optimizer):
         if self._alone:
             self.inner.add_param_group(param_group)
         else:
-            raise invalid(
-                "param_group",
-                "must be given to the optimizer before Team.optimizer",
-                "a group that came later",
-                "what ranks send each other is agreed on there",
-            )
+            raise later_group()
 
     def __repr__(self) -> str:
         return f"team's {self.inner!r}"
+
+    def __reduce_ex__(self, _: object) -> tuple[Any, ...]:
+        return _as_it_is, (self.inner,)  # a copy, or what is read from a file, is in no team
 
     # The step
 
@@ -121,6 +129,10 @@ class TeamOptimizer(Optimizer):
         result = self._meet(closure)
         self.steps += 1
         return result
+
+
+def _as_it_is(optimizer: Optimizer) -> Optimizer:
+    return optimizer
 
 
 _INNER = frozenset(name for name in vars(Optimizer) if not name.startswith("__") and name not in vars(TeamOptimizer))

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, cast, final
 
 import numpy as np
-import torch
 
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import check_count, invalid, real
-from erasurehead.torch._flat import finite
 from erasurehead.torch._meetings import Meeting, Step
 from erasurehead.torch._ways._base import Way
 from erasurehead.torch._ways._outer import Outer
@@ -65,7 +63,6 @@ class OuterMeeting(Meeting):
         self._offered: tuple[Array, int, float, float] | None = None
         self._answered = 0, -1  # the version at which something was offered last
         self._moves = self._called = False  # whether a step is being made, and whether the others wait for its end
-        self._stepped: Any = None
         super().__init__(*arguments)
         self._until = self._began  # when the last step ended
         with self.place.held():
@@ -82,9 +79,10 @@ class OuterMeeting(Meeting):
             return
         flat = self._flat
         with self.place.held():
-            self.taken, _, newest = self.member.latest()
+            self.taken, _, newest = self.member.known.latest
             if self._steps:
-                carried = flat.change(self._base, flat.room())
+                carried = flat.room()
+                flat.change(self._base, carried)
                 carried += newest
                 flat.write(carried)
             else:
@@ -104,8 +102,7 @@ class OuterMeeting(Meeting):
             self._moves = False
         flat.check()
         flat.read_buffers(self._buffers)
-        if flat.parameters[0].is_cuda:
-            self._stepped = torch.cuda.current_stream(flat.parameters[0].device).record_event()
+        flat.stepped()
         self._steps, self._samples, self._until = self._steps + 1, self._samples + samples(), place.now()
         full, offered = self._steps >= self._settings.every, False
         with place.held():
@@ -132,10 +129,9 @@ class OuterMeeting(Meeting):
         if not self._steps:
             return False
         flat = self._flat
-        if self._stepped is not None:  # this may be another thread, with a stream of its own
-            torch.cuda.current_stream(flat.parameters[0].device).wait_event(self._stepped)
-        change = flat.change(self._base, self.member.port.room(flat.length, flat.dtype))
-        if not finite([torch.from_numpy(change)]):  # pyright: ignore[reportUnknownMemberType]
+        flat.await_step()  # this may be another thread
+        change = self.member.port.room(flat.length, flat.dtype)
+        if not flat.change(self._base, change):
             return False
         self._offered = change, self._steps, self._samples, self._until - self._began
         self._base, self._began = self._base + change, self._until
@@ -163,12 +159,13 @@ class OuterMeeting(Meeting):
         if offered:
             self._began = self._until = self.place.now()
 
-    def _newest(self) -> Array:
+    def newest(self) -> Array:
         with self.place.held():
-            name, _, newest = self.member.latest()
+            name, _, newest = self.member.known.latest
             if name != self.taken or not self._steps:
                 return newest
-            change = self._flat.change(self._base, self._flat.room())
+            change = self._flat.room()
+            self._flat.change(self._base, change)
             return newest + change / max(len(self.member.steppers), 1)
 
     def _begin_anew(self) -> None:
@@ -180,7 +177,7 @@ class OuterMeeting(Meeting):
 
     def forgo(self) -> None:
         self._flat.write_buffers(self._buffers)
-        if not finite([parameter.detach() for parameter in self._flat.parameters]):
+        if not self._flat.finite():
             self._leave_out("weights")
             self._begin_anew()
         self.take()

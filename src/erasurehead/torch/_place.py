@@ -8,8 +8,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from erasurehead.torch._member import Member, Version
+from erasurehead.torch._member import Member
 from erasurehead.torch._port import MemberPort
+from erasurehead.torch._versions import Version
 
 
 class RankPlace(ABC):
@@ -64,12 +65,15 @@ class RankPlace(ABC):
     def record(self, version: Version) -> None:  # noqa: B027
         """Take down a version that this rank has closed."""
 
-    def compute(self, samples: float, step: int) -> None:  # noqa: B027  # a real rank has computed already
+    def compute(  # noqa: B027  # a real rank has computed already
+        self, samples: float, step: int, until: Callable[[], bool] | None = None
+    ) -> None:
         """Let the time of a rank's own work pass, on a virtual clock.
 
         Arguments:
             samples: number of samples in the step.
             step: number of the rank's step, from 0.
+            until: says whether the rank leaves off before; called where no handler of the member is called.
         """
 
     def settle(self) -> None:  # noqa: B027  # on a real clock nothing is simultaneous

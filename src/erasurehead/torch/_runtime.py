@@ -26,7 +26,7 @@ from erasurehead.engines._peer_channels import PeerMessage
 from erasurehead.errors import ErasureHeadError
 from erasurehead.torch._endpoints._base import MOST_RANKS, RankEndpoint
 from erasurehead.torch._member import Member
-from erasurehead.torch._message_heads import Head, Kind
+from erasurehead.torch._message_heads import HASTY, Head, Kind
 from erasurehead.torch._place import RankPlace
 from erasurehead.torch._port import MemberPort
 
@@ -139,7 +139,8 @@ class ProcessPlace(RankPlace, MemberPort):
     # The port
 
     def send(self, to: int | Sequence[int], head: Head, vector: Array | None = None) -> None:
-        self._endpoint.send(sorted(self._endpoint.others) if to == -1 else to, head.packed(), vector)
+        send = self._endpoint.hurry if head.kind in HASTY else self._endpoint.send
+        send(sorted(self._endpoint.others) if to == -1 else to, head.packed(), vector)
 
     def room(self, length: int, dtype: np.dtype[Any]) -> Array:
         return self._endpoint.room(length, dtype)

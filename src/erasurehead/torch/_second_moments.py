@@ -3,57 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
+from inspect import unwrap
 from itertools import islice
 from typing import Any
 
+import numpy as np
 import torch
 from torch.optim import SGD, Adam, AdamW, NAdam, Optimizer, RAdam, RMSprop
 
 from erasurehead._internal.arrays import Array
 from erasurehead.torch._flat import parts
-from erasurehead.torch._ways._busy import COUNTED
+from erasurehead.torch._rank_model import TeamMoments, TeamMomentum
+from erasurehead.torch._ways._busy import totals
 
 
-class SharedMomentum:
-    """The momentum of SGD, which is how far the model moves in a step.
+class SharedMomentum(TeamMomentum):
+    """The momentum of PyTorch's SGD.
 
     Arguments:
         optimizer: its rates and buffers.
     """
 
-    def __init__(self, optimizer: SGD) -> None:
+    def __init__(self, optimizer: Optimizer) -> None:
+        super().__init__()
         self._optimizer = optimizer
-        self._before: Array | None = None
+        self._kept: dict[torch.Tensor, torch.Tensor] = {}  # the team's last ones, of Nesterov's
 
-    def forget(self) -> None:
-        """Begin anew after a model that no steps led to, such as a loaded one."""
-        self._before = None
-
-    def write(self, newest: Array) -> None:
-        """Replace the momentum by that with which the team came from the model of the last call to this one.
-
-        Arguments:
-            newest: the model, and a counter of steps by ranks; it stays as it is.
-        """
-        before, self._before = self._before, newest
-        if before is None:
-            return
-        steps = float(newest[-1] - before[-1]) % COUNTED
-        if not 0.0 < steps < 0.5 * COUNTED:
-            return
-        every = [parameter for group in self._optimizer.param_groups for parameter in group["params"]]
-        both = zip(parts(before, every), parts(newest, every), strict=True)
+    def keep(self) -> None:
+        self._kept = {}
         for group in self._optimizer.param_groups:
-            scale = (-1.0 if group["maximize"] else 1.0) / (steps * float(group["lr"]) or float("inf"))
-            for (parameter, old), (_, new) in islice(both, len(group["params"])):
+            for parameter in group["params"] if group["nesterov"] else ():
                 buffer = self._optimizer.state.get(parameter, {}).get("momentum_buffer")
-                if buffer is not None and scale:
+                self._kept[parameter] = torch.zeros_like(parameter) if buffer is None else buffer.to_dense().clone()
+
+    def set(self, before: Array, newest: Array, steps: float) -> None:
+        every = [parameter for group in self._optimizer.param_groups for parameter in group["params"]]
+        rates = (totals(newest, len(every)) - totals(before, len(every))).tolist()
+        both = zip(parts(before, every), parts(newest, every), rates, strict=True)
+        for group in self._optimizer.param_groups:
+            for (parameter, old), (_, new), rate in islice(both, len(group["params"])):
+                state: dict[str, Any] = self._optimizer.state.get(parameter, {})
+                if state.get("momentum_buffer") is not None and rate:
+                    buffer = state["momentum_buffer"] = state["momentum_buffer"].to_dense()  # it begins as a gradient
                     alike = buffer.device == old.device
-                    (torch.sub(old, new, out=buffer) if alike else buffer.copy_(old - new)).mul_(scale)
+                    (torch.sub(old, new, out=buffer) if alike else buffer.copy_(old - new)).mul_(1.0 / rate)
+                    if parameter in self._kept:
+                        decay, kept = float(group["momentum"]), self._kept[parameter].to(buffer)
+                        self._kept[parameter] = kept.copy_(buffer.add_(kept, alpha=decay).div_(1.0 + decay))
 
 
-class SharedMoments:
-    """The running means of gradients, where there are, and of their squares in an optimizer's state.
+class SharedMoments(TeamMoments):
+    """The moments in the state of an optimizer of PyTorch.
 
     Arguments:
         optimizer: one that `shares_moments` knows.
@@ -63,22 +64,12 @@ class SharedMoments:
     def __init__(self, optimizer: Optimizer, parameters: list[torch.Tensor]) -> None:
         self._optimizer, self._parameters = optimizer, parameters
         self._keys = ("square_avg",) if isinstance(optimizer, RMSprop) else ("exp_avg", "exp_avg_sq")
-        self._versions = 0.0
+        self.first = len(self._keys) > 1
+        self._steps = [0.0] * len(parameters)  # those of the team
         self.n_parameters = sum(parameter.numel() for parameter in parameters)
 
     @property
-    def first(self) -> bool:
-        """Whether there are first moments."""
-        return len(self._keys) > 1
-
-    @property
-    def length(self) -> int:
-        """Number of elements of all moments."""
-        return len(self._keys) * self.n_parameters
-
-    @property
     def decay(self) -> tuple[tuple[int, float, float], ...]:
-        """Where parameters of a group end, and by what their moments are multiplied at each version."""
         found: list[tuple[int, float, float]] = []
         end = 0
         for group in self._optimizer.param_groups:
@@ -96,43 +87,46 @@ class SharedMoments:
                     yield state[key], own, state
 
     def read(self, out: Array) -> None:
-        """Copy the moments, and then the number of steps, into a vector; 0 where there are none yet."""
         out[:] = 0.0
-        for moment, own, state in self._parts(out):
+        for moment, own, _ in self._parts(out):
             own.copy_(moment)
-            out[-1] = max(out[-1], float(state["step"]))
+        for place, parameter in enumerate(self._parameters, self.length):
+            out[place] = float(self._optimizer.state.get(parameter, {}).get("step", 0.0))
 
     def write(self, vector: Array) -> None:
-        """Replace the moments by the team's, where there are any."""
-        self._versions = float(vector[-1])
+        self._steps = totals(vector, len(self._parameters)).tolist()
         for moment, own, state in self._parts(vector):
             moment.copy_(own)
             largest = state.get("max_exp_avg_sq")
             if largest is not None and moment is state[self._keys[-1]]:
                 torch.maximum(largest, moment, out=largest)
-            if isinstance(state["step"], torch.Tensor):
-                state["step"].fill_(self._versions)
-            else:
-                state["step"] = int(self._versions)
+        counted = zip(self._parameters, self._steps, strict=True)
+        for group in self._optimizer.param_groups:
+            for parameter, steps in islice(counted, len(group["params"])):
+                state: dict[str, Any] = self._optimizer.state.get(parameter, {})
+                if "mu_product" in state:
+                    _follow(state, int(steps), group["betas"][0], group["momentum_decay"])
+                if isinstance(state.get("step"), torch.Tensor):
+                    state["step"].fill_(steps)
+                elif "step" in state:
+                    state["step"] = int(steps)
+
+    def prepare(self, out: Array, ranks: int) -> None:
+        self.add_gradients(out)
+        self.temper(out, ranks)
 
     def temper(self, gradients: Array, ranks: int) -> None:
-        """Let the next step add the square of this rank's gradient divided by the number of ranks, not the whole.
-
-        So noisy it would be if all ranks' gradients were averaged. It counts in the first versions, which make the
-        moment by themselves, and where the moment forgets soon.
-        """
-        if not self._versions:
-            return
-        both = parts(gradients, self._parameters)
+        """Let the next step add the square of this rank's gradient divided by the number of ranks, not the whole."""
+        both = zip(parts(gradients, self._parameters), self._steps, strict=True)
         for group, (_, _, second) in zip(self._optimizer.param_groups, self.decay, strict=True):
-            for parameter, part in islice(both, len(group["params"])):
+            for (parameter, part), steps in islice(both, len(group["params"])):
                 moment = self._optimizer.state.get(parameter, {}).get(self._keys[-1])
-                if moment is not None and second and parameter.grad is not None:
+                if steps and moment is not None and second and parameter.grad is not None:
                     own = part.to(moment)
                     moment.addcmul_(own, own, value=-(1.0 - second) / second * (1.0 - 1.0 / ranks))
 
     def add_gradients(self, out: Array) -> None:
-        """Copy what the optimizer will square into a vector: the gradients, with what decays weights through them."""
+        """Copy what the optimizer will square into a vector."""
         both = parts(out, self._parameters)
         for group in self._optimizer.param_groups:
             coupled = not (group.get("decoupled_weight_decay") or isinstance(self._optimizer, AdamW))
@@ -140,16 +134,42 @@ class SharedMoments:
                 if parameter.grad is None:
                     own.zero_()
                 else:
-                    own.copy_(parameter.grad)
+                    own.copy_(parameter.grad.to_dense())
+                    if group.get("maximize"):
+                        own.neg_()
                     if coupled and group["weight_decay"]:
                         own.add_(parameter.detach().to(own), alpha=group["weight_decay"])
 
 
+def _follow(state: dict[str, Any], steps: int, first: float, decay: float) -> None:
+    """Make the product that NAdam has over its steps that of another number of them."""
+    own = int(state["step"])
+    if steps > own:
+        state["mu_product"].mul_(_product(own, steps, first, decay))
+    elif steps < own:
+        state["mu_product"].fill_(_product(0, steps, first, decay))
+
+
+@lru_cache(maxsize=16)  # parameters have mostly made the same steps
+def _product(after: int, until: int, first: float, decay: float) -> float:
+    return float(np.prod(first * (1.0 - 0.5 * 0.96 ** (decay * np.arange(after + 1.0, until + 1.0)))))
+
+
 def steps_average(optimizer: Optimizer) -> bool:
     """Return whether ranks can step on by themselves and average what came of it, with shared moments if any."""
-    return isinstance(optimizer, SGD) or shares_moments(optimizer)
+    return steps_as(optimizer, SGD) or shares_moments(optimizer)
+
+
+def steps_as(optimizer: Optimizer, *kinds: type[Optimizer]) -> bool:
+    """Return whether an optimizer is of one of these kinds, and has no step of its own, as subclasses may."""
+    return any(isinstance(optimizer, kind) and unwrap(type(optimizer).step) is unwrap(kind.step) for kind in kinds)
 
 
 def shares_moments(optimizer: Optimizer) -> bool:
-    """Return whether an optimizer divides by the root of a second moment."""
-    return isinstance(optimizer, Adam | AdamW | NAdam | RAdam | RMSprop)
+    """Return whether an optimizer divides by the root of a second moment, and averages no more than those know of.
+
+    A rank's own mean (`centered`) would not fit the team's second moment: their difference may be below 0. And what
+    RMSprop has divided is averaged (`momentum`) by each rank alone.
+    """
+    known = steps_as(optimizer, Adam, AdamW, NAdam, RAdam, RMSprop)
+    return known and not any(group.get("centered") or group.get("momentum") for group in optimizer.param_groups)

@@ -1,8 +1,8 @@
 """A script's `main` as a team on a virtual clock: ranks are threads of which one runs at a time, and nothing waits.
 
-Each rank has generators (PyTorch's, NumPy's, Python's) and rank variables of its own. All else that a process has is
-shared: modules and their globals, the working directory, standard output. The same main gives the same bits on the same
-machine.
+Each rank has generators (NumPy's, Python's, PyTorch's if it is there) and rank variables of its own. All else that a
+process has is shared: modules and their globals, the working directory, standard output. The same main gives the same
+bits on the same machine.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from importlib import import_module
 from multiprocessing.process import BaseProcess
 from typing import Any, Generic, TypeAlias, TypeVar, cast, final
 
@@ -25,11 +26,12 @@ from erasurehead.consensus._injected_faults import partitioned
 from erasurehead.delays import Delays, parse
 from erasurehead.errors import ErasureHeadError, check_count, invalid, real
 from erasurehead.torch import _generators
-from erasurehead.torch._member import Member, Version
+from erasurehead.torch._member import Member
 from erasurehead.torch._membership import LEASE
 from erasurehead.torch._message_heads import Head
 from erasurehead.torch._place import RankPlace, current_place, set_place
 from erasurehead.torch._port import MemberPort
+from erasurehead.torch._versions import Version
 
 Returned = TypeVar("Returned")
 
@@ -126,8 +128,13 @@ def simulate(
         InvalidArgument: if an argument breaks a rule.
         Exception: whatever `main` raises in a rank, with the rank and the time as a note.
     """
-    clock = _Clock(main, ranks, delays, seconds_per_sample, seed, faults, latency, mbit)
-    return cast("Simulated[Returned]", clock.run())
+    import_module("torch")  # of whose generators each rank has its own
+    return on_clock(main, ranks, delays, seconds_per_sample, seed, faults, latency, mbit)
+
+
+def on_clock(main: Callable[[], Returned], *arguments: Any) -> Simulated[Returned]:
+    """Do what `simulate` does, whichever library trains."""
+    return cast("Simulated[Returned]", _Clock(main, *arguments).run())
 
 
 class _Clock:
@@ -162,9 +169,15 @@ class _Clock:
             if not isinstance(cast("object", model), Delays):
                 raise invalid("delays", "must be a delay model, such as 'exponential(mean=0.2)', or None", model)
             model.check_workers(ranks)
+        ever = ranks + sum(isinstance(fault, Join) or getattr(fault, "rejoin", None) is not None for fault in faults)
         for fault in faults:
             if not isinstance(cast("object", fault), Event):
                 raise invalid("faults", "must be of consensus.Crash, NetworkPartition, eht.Hang and eht.Join", fault)
+            rank = fault.peer if isinstance(fault, Crash) else fault.rank if isinstance(fault, Hang) else 0
+            if rank not in range(ever):
+                raise invalid("faults", f"must be of ranks from 0 to {ever - 1}, those that join included", fault)
+            if isinstance(fault, Hang) and not fault.at < fault.until:
+                raise invalid("faults", "must have ranks hang until later than at", fault)
         if current_place() is not None:
             raise invalid("main", "must not call simulate", "a simulation within a simulation")
         self.main, self.time, self.latency = main, 0.0, latency
@@ -241,7 +254,7 @@ class _Clock:
         rank = self.ranks[number]
         if kind not in (_MESSAGE, _TIMER):
             self._to_come -= 1
-            self._stirred = when
+            self._stirred = max(self._stirred, when)
         if kind == _FAULT:
             what()
         elif when < rank.hangs_until:
@@ -268,6 +281,8 @@ class _Clock:
         ways = (sender, True), (receiver, False)
         end = max(self.time, *(self._free.get(way, 0.0) for way in ways)) + nbytes * self._seconds_per_byte
         self._free |= dict.fromkeys(ways, end)
+        if end > self.time + LEASE:  # then something happens, however long it takes
+            self._stirred = max(self._stirred, end)
         return end
 
     def cut(self, one: int, other: int) -> bool:
@@ -391,16 +406,22 @@ class _Rank(RankPlace, MemberPort):
     def record(self, version: Version) -> None:
         self.clock.versions.append(version)
 
-    def compute(self, samples: float, step: int) -> None:
+    def compute(self, samples: float, step: int, until: Callable[[], bool] | None = None) -> None:
         clock = self.clock
         seconds = samples * clock.seconds_per_sample[self.rank % self.size]
         if clock.drawn is not None:
             seconds += clock.drawn.seconds(self.rank % self.size, step, clock.time)
         elif clock.model is not None:
             seconds += clock.model.seconds(self.rank % self.size, step, posted=clock.time)
+        end = clock.time + seconds
+        if until is not None:
+            if seconds < float("inf"):
+                clock.push(end, _FAULT, 0, self.wake_script)
+            self.wait(lambda: clock.time >= end or until(), "the end of its step, or of the others'")
+            return
         self.waits_for = "the end of a step that never ends"
         if seconds < float("inf"):
-            clock.push(clock.time + seconds, _STEP, self.rank)
+            clock.push(end, _STEP, self.rank)
         self._yield()
 
     def settle(self) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
-import torch
 
 from erasurehead._internal.atomic_files import write_whole
 from erasurehead.errors import DataError, NoFile, invalid
@@ -19,45 +19,57 @@ FORMAT, VERSION = "erasurehead-team", 1
 
 _TENSOR, _MAP, _TUPLE = "tensor", "map", "tuple"
 
+Kind = Literal["pt", "np"]
+"""What tensors are, as safetensors calls it: those of PyTorch, or arrays of NumPy."""
 
-def write(path: Path, state: Mapping[str, Any]) -> None:
+_TRAINED_BY = {"pt": "PyTorch", "np": "JAX"}
+
+
+def write(path: Path, state: Mapping[str, Any], kind: Kind = "pt") -> None:
     """Write a tree of tensors and plain data to a file, atomically.
 
     Raises:
         InvalidArgument: if something in it is neither.
         RecordsError: if the file cannot be written.
     """
-    write_whole(path, [encoded(state)])
+    write_whole(path, [encoded(state, kind)])
 
 
-def encoded(state: Mapping[str, Any]) -> bytes:
-    """Return a tree of tensors and plain data as a file's bytes.
+def encoded(state: Mapping[str, Any], kind: Kind | None = None) -> bytes:
+    """Return a tree of tensors and plain data as a file's bytes; of PyTorch's kind if there is a tensor of it.
 
     Raises:
         InvalidArgument: if something in it is neither.
     """
-    tensors: dict[str, torch.Tensor] = {}
+    tensors: dict[str, Any] = {}
     seen: dict[Any, str] = {}
     tree = {name: _plain(value, name, tensors, seen) for name, value in state.items()}
     about = {"format": FORMAT, "version": str(VERSION), "state": json.dumps(tree)}
-    return _library().save(tensors, about)
+    if kind is None:
+        kind = "pt" if any(map(_of_torch, tensors.values())) else "np"
+    for name, one in tensors.items():
+        if _of_torch(one) != (kind == "pt"):
+            tensors[name] = one.numpy() if kind == "np" else sys.modules["torch"].from_numpy(one)
+    if kind == "np":
+        about["tensors"] = kind
+    return _library(kind).save(tensors, about)
 
 
 def decoded(data: bytes) -> dict[str, Any]:
     """Return what was encoded, by another rank of the same team."""
     begin = 8 + int.from_bytes(data[:8], "little")
-    tree = json.loads(json.loads(data[8:begin])["__metadata__"]["state"])
-    return _back({_MAP: list(tree.items())}, _library().load(data))
+    about = json.loads(data[8:begin])["__metadata__"]
+    return _back({_MAP: list(json.loads(about["state"]).items())}, _library(about.get("tensors", "pt")).load(data))
 
 
-def read(path: Path) -> dict[str, Any]:
+def read(path: Path, kind: Kind = "pt") -> dict[str, Any]:
     """Return what was written to a file.
 
     Raises:
         DataError: if there is no such file, or it is not one that this version can read.
     """
     try:
-        with import_module("safetensors").safe_open(str(path), "pt") as file:
+        with import_module("safetensors").safe_open(str(path), kind) as file:
             about: dict[str, str] = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # it is no mapping
     except FileNotFoundError:
@@ -71,6 +83,11 @@ def read(path: Path) -> dict[str, Any]:
             f"{path} was written in version {about.get('version')} of the format; "
             f"this erasurehead reads version {VERSION}."
         )
+    if (written := about.get("tensors", "pt")) != kind:
+        raise DataError(
+            f"{path} was saved by a team that trains with {_TRAINED_BY.get(written, written)}, and this one trains "
+            f"with {_TRAINED_BY[kind]}."
+        )
     try:
         tree = json.loads(about["state"])
         return {name: _back(value, tensors) for name, value in tree.items()}
@@ -78,13 +95,18 @@ def read(path: Path) -> dict[str, Any]:
         raise DataError(f"{path} is damaged: {type(error).__name__} {error} in its description.") from None
 
 
-def _library() -> Any:
-    return import_module("safetensors.torch")
+def _library(kind: Kind) -> Any:
+    return import_module("safetensors.torch" if kind == "pt" else "safetensors.numpy")
 
 
-def _plain(value: Any, where: str, tensors: dict[str, torch.Tensor], seen: dict[Any, str]) -> Any:
+def _of_torch(value: Any) -> bool:
+    torch = sys.modules.get("torch")  # without which nothing is a tensor of it
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _plain(value: Any, where: str, tensors: dict[str, Any], seen: dict[Any, str]) -> Any:
     """Return plain data for JSON, with tensors set aside, each once however often it is shared."""
-    if isinstance(value, torch.Tensor):
+    if _of_torch(value):
         own = value.detach()
         key = own.data_ptr(), own.dtype, tuple(own.shape), own.stride(), own.device
         if not own.numel() or key not in seen:
@@ -92,7 +114,7 @@ def _plain(value: Any, where: str, tensors: dict[str, torch.Tensor], seen: dict[
             tensors[where] = own.cpu().contiguous().clone()
         return {_TENSOR: seen[key] if own.numel() else where}
     if isinstance(value, np.ndarray):
-        tensors[where] = cast("Any", torch).from_numpy(np.array(cast("Any", value)))
+        tensors[where] = np.array(cast("Any", value))
         return {_TENSOR: where, "numpy": True}
     if value is None or isinstance(value, bool | str | int):
         return value
@@ -119,7 +141,7 @@ def _key(key: Any, where: str) -> Any:
     raise invalid(f"a key in {where}", "must be a text or a whole number, to be saved", type(key).__name__)
 
 
-def _back(value: Any, tensors: Mapping[str, torch.Tensor]) -> Any:
+def _back(value: Any, tensors: Mapping[str, Any]) -> Any:
     if isinstance(value, list):
         return [_back(one, tensors) for one in cast("list[Any]", value)]
     if not isinstance(value, dict):
@@ -127,7 +149,7 @@ def _back(value: Any, tensors: Mapping[str, torch.Tensor]) -> Any:
     tree = cast("dict[str, Any]", value)
     if _TENSOR in tree:
         tensor = tensors[tree[_TENSOR]]
-        return tensor.numpy() if "numpy" in tree else tensor
+        return tensor.numpy() if "numpy" in tree and _of_torch(tensor) else tensor
     if _MAP in tree:
         return {key: _back(one, tensors) for key, one in tree[_MAP]}
     if _TUPLE in tree:
@@ -152,9 +174,10 @@ def check_fits(own: Mapping[str, Any], saved: Mapping[str, Any], path: Path, wha
 
 
 def _shape(value: Any) -> str:
-    if not isinstance(value, torch.Tensor):
+    if not (_of_torch(value) or isinstance(value, np.ndarray)):
         return type(value).__name__
-    return f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}"
+    tensor = cast("Any", value)
+    return f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"
 
 
 def check_groups(own: list[dict[str, Any]], saved: list[dict[str, Any]], path: Path) -> None:

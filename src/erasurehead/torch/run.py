@@ -10,10 +10,12 @@ import contextlib
 import os
 import secrets
 import selectors
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from types import FrameType
@@ -30,10 +32,11 @@ _READ = 1 << 16
 _ABOUT = """\
 Start a script as several ranks on this host, which train one model together without waiting for each other.
 
-The script calls erasurehead.torch.join(), which tells it its rank and its team; what it has to do besides is in
-docs/networks.md. Everything that torchrun sets is set (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,
-MASTER_PORT), so that scripts for torchrun run, too; and OMP_NUM_THREADS, unless it is set, to each rank's share of the
-cores.
+The script calls join() of erasurehead.torch or erasurehead.jax, which tells it its rank and its team; what it has to do
+besides is in docs/networks.md and docs/networks-jax.md. Everything that torchrun sets is set (RANK, WORLD_SIZE,
+LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT), so that scripts for torchrun run, too. OMP_NUM_THREADS is set,
+unless it is already, to each rank's share of the cores. For JAX, JAX_COMPILATION_CACHE_DIR is set, so that ranks read
+what another one has compiled, and XLA_PYTHON_CLIENT_PREALLOCATE, so that none takes the whole memory of a GPU.
 """
 
 _MORE = """\
@@ -210,6 +213,15 @@ class _Launcher:
             "MASTER_PORT": str(options.port),
             "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(max(1, usable_cores() // options.ranks))),
         }
+        # A folder that is made by whoever compiles something, and is removed with the team.
+        self._compiled = os.path.join(tempfile.gettempdir(), f"erasurehead-jax-{secrets.token_hex(8)}")
+        for name, value in (
+            ("JAX_COMPILATION_CACHE_DIR", self._compiled),
+            ("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0"),  # by default, not what takes less than a second
+            ("XLA_PYTHON_CLIENT_PREALLOCATE", "false"),
+        ):
+            if options.ranks > 1:
+                self._shared[name] = os.environ.get(name, value)
         if options.output != "plain":
             self._shared["PYTHONUNBUFFERED"] = "1"  # a line is shown when it is written
         self._command = [sys.executable, *(["-m"] if options.module else []), options.script, *options.arguments]
@@ -240,6 +252,7 @@ class _Launcher:
             bell.close()
             ring.close()
             self._selector.close()
+            shutil.rmtree(self._compiled, ignore_errors=True)
         self._say_who_has_not_joined()
         return self._code()
 

@@ -14,12 +14,14 @@ from erasurehead.engines import Engine, Wire
 from erasurehead.engines._engine_around import EngineAround
 from erasurehead.engines._wired_engine import WiredEngine
 from erasurehead.engines._wires import parse_wire
-from erasurehead.errors import InvalidArgument, invalid
+from erasurehead.errors import InvalidArgument, check_choice, check_type, invalid
+from erasurehead.faults import FaultPolicy
 from erasurehead.optimizers import Optimizer
 from erasurehead.optimizers._order_kinds import CURVATURE
 from erasurehead.problems import Problem
 from erasurehead.schemes import Scheme, parse_scheme
 from erasurehead.schemes._text import PAPER_WORKERS
+from erasurehead.training._result import Resumption
 
 _ENGINES = {
     "processes": "ProcessEngine",
@@ -48,8 +50,7 @@ def as_scheme(scheme: Scheme | str, engine: Engine, n_samples: int) -> Scheme:
     """
     if isinstance(scheme, str):
         return parse_scheme(scheme, min(default_workers(engine, [scheme]), n_samples))
-    if not isinstance(scheme, Scheme):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise invalid("scheme", "must be a scheme, or the text of one", scheme, "such as schemes.uncoded(30)")
+    check_type("scheme", scheme, Scheme, "must be a scheme, or the text of one", "such as schemes.uncoded(30)")
     return scheme
 
 
@@ -60,11 +61,9 @@ def as_engine(engine: Engine | str) -> Engine:
         InvalidArgument: if it is neither.
     """
     if isinstance(engine, str):
-        if engine not in _ENGINES:
-            raise invalid("engine", f"must be one of {', '.join(_ENGINES)}", engine)
+        check_choice("engine", engine, _ENGINES)
         return getattr(engines, _ENGINES[engine])()
-    if not isinstance(engine, Engine):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise invalid("engine", "must be an engine, or the name of one", engine, "such as engines.VirtualEngine()")
+    check_type("engine", engine, Engine, "must be an engine, or the name of one", "such as engines.VirtualEngine()")
     return engine
 
 
@@ -103,6 +102,9 @@ def check_parts(problem: object, optimizer: object) -> None:
     if not isinstance(optimizer, Optimizer):
         hint = "such as optimizers.Nesterov(problem.initial(), rate=0.1)"
         raise invalid("optimizer", "must be an optimizer", optimizer, hint)
+    if not hasattr(optimizer, "x"):
+        hint = "its own __init__ calls super().__init__(x)"
+        raise invalid("optimizer", "must hold its first model", type(optimizer).__name__, hint)
     begin = inspect.signature(optimizer.begin).parameters
     others = any(one.kind is one.VAR_KEYWORD for one in begin.values())
     if "estimate" in inspect.signature(optimizer.tell).parameters or not ("early" in begin or others):
@@ -119,6 +121,26 @@ def check_parts(problem: object, optimizer: object) -> None:
             type(optimizer).__name__,
             "take GradientDescent, HeavyBall or Nesterov, or end your moves with `landed` and say proximal = True",
         )
+
+
+def check_options(fault_policy: object, resume: object, wanted: object) -> None:
+    """Raise if what says how a run deals with deaths, where it goes on, or how many workers it has is something else.
+
+    Raises:
+        InvalidArgument: if so; the error names the argument.
+    """
+    check_type(
+        "fault_policy",
+        fault_policy,
+        FaultPolicy | None,
+        "must be a FaultPolicy, or None",
+        "such as FaultPolicy(verify=True)",
+    )
+    check_type(
+        "resume", resume, Resumption | None, "must be a Resumption, or None", "take the `resumption` of Recorder.reopen"
+    )
+    if not callable(wanted):
+        raise invalid("wanted", "must be a function of the step", wanted, "such as lambda step: None")
 
 
 def check_kinds(optimizer: Optimizer | type[Optimizer], scheme: Scheme) -> None:
@@ -160,7 +182,7 @@ def default_workers(
     That is one for each rank of an MPI job but the coordinator's, for each CPU of a Ray cluster, and for each core that
     processes may use on this machine; one in the coordinator's process. On a virtual clock it is 30, as in the
     published experiments, if there are delays, and few if there are none. Where there can be any number of workers,
-    there are more if schemes need more.
+    there are more if schemes need more; and everywhere fewer, if they exist for no more: if a code says who holds what.
 
     Arguments:
         engine: an engine, or the name of one. An engine whose hosts have room for a limited number has that many.
@@ -177,7 +199,7 @@ def default_workers(
     if isinstance(engine, Engine):
         rooms = [*engine.hosts().values()]
         if rooms and None not in rooms:
-            return max(1, sum(room or 0 for room in rooms))
+            return _enough(max(1, sum(room or 0 for room in rooms)), schemes, 0)
         delays: Delays | None = getattr(engine, "delays", None)
         return default_workers(engine.name, schemes, delays is not None and delays.expected != 0.0)
     if engine == "mpi":
@@ -185,11 +207,11 @@ def default_workers(
         from erasurehead.engines._mpi.transport import world
 
         check_place(world(None))
-        return world(None).Get_size() - 1
+        return _enough(world(None).Get_size() - 1, schemes, 0)
     if engine == "ray":
         from erasurehead.engines._ray.cluster import cpus
 
-        return cpus(address)
+        return _enough(cpus(address), schemes, 0)
     if engine == "in_process":
         return _enough(1, schemes)
     if published or (engine == "virtual" and delayed):
@@ -197,9 +219,15 @@ def default_workers(
     return _enough(FEW_WORKERS if engine == "virtual" else usable_cores(), schemes)
 
 
-def _enough(workers: int, schemes: Sequence[str]) -> int:
-    """Return the least number of workers, from this one on, for which all schemes exist; this one if there is none."""
-    for number in range(workers, max(workers, PAPER_WORKERS) + 1):
+def _enough(workers: int, schemes: Sequence[str], most: int = PAPER_WORKERS) -> int:
+    """Return the number of workers for which all schemes exist: the least from this one on, or else the next smaller.
+
+    Arguments:
+        workers: the number that is wanted, which is returned if there is none.
+        schemes: texts of the schemes.
+        most: the most workers that there can be, if these are more.
+    """
+    for number in (*range(workers, max(workers, most) + 1), *range(workers - 1, 0, -1)):
         try:
             for text in schemes:
                 parse_scheme(text, number)

@@ -13,8 +13,8 @@ from erasurehead.codes import GradientCode
 from erasurehead.decoding import Decoder
 from erasurehead.decoding._layout import Layout
 from erasurehead.decoding._subcodes import members
-from erasurehead.engines import MessageSpec, Program
-from erasurehead.schemes import Scheme
+from erasurehead.engines import MessageSpec, Order, Program
+from erasurehead.schemes import Scheme, uncoded
 from erasurehead.training._programs import CodedProgram
 
 
@@ -39,6 +39,8 @@ class Assignment:
             their rows; empty if it is that order for all.
         level: the level of a nested code of which workers are asked for their messages, after their reports; None if
             they are asked for all.
+        answers: the messages that each position is asked for, where these are not those of its program; None if they
+            are.
     """
 
     scheme: Scheme
@@ -50,6 +52,7 @@ class Assignment:
     by_task: bool = False
     turns: Sequence[Sequence[int]] = ()
     level: int | None = None
+    answers: Sequence[Sequence[MessageSpec]] | None = None
 
     @classmethod
     def first(
@@ -86,6 +89,18 @@ class Assignment:
             self._at_levels[level] = replace(self, layout=layout, level=level, generation=number)
         return self._at_levels[level]
 
+    def asked(self, rows: Sequence[int], order: Order) -> Assignment:
+        """Return an assignment of those alone who are asked about their messages in some rows, one each.
+
+        Arguments:
+            rows: the rows.
+            order: the order that asks them.
+        """
+        workers = [self.workers_of_rows[row] for row in rows]
+        programs = [self.programs[self.positions[worker]] for worker in workers]
+        answers = [program.remaining(order, ()) for program in programs]
+        return Assignment(uncoded(len(rows)), programs, self.layout, workers, -1 - order.round, answers=answers)
+
     @cached_property
     def _at_levels(self) -> dict[int, Assignment]:
         return {}
@@ -120,7 +135,7 @@ class Assignment:
         """Each message with its worker, its row of the code, and its number among those of its worker."""
         sent: list[tuple[int, MessageSpec, int, int]] = []
         for position, (worker, program) in enumerate(zip(self.worker_ids, self.programs, strict=True)):
-            specs = program.sent(self.by_task)
+            specs = program.sent(self.by_task) if self.answers is None else self.answers[position]
             specs = specs if self.level is None else specs[self.level : self.level + 1]
             own = [*zip(specs, self.code.messages_of(position).tolist(), strict=True)]
             in_order = [own[place] for place in self.turns[position]] if self.turns else own
@@ -136,6 +151,11 @@ class Assignment:
     def numbers(self) -> Mapping[tuple[int, int], tuple[int, int]]:
         """The row and the unit of each message, by worker and the message's number in the worker's program."""
         return {(worker, spec.message): (row, unit) for worker, spec, row, unit in self._sent}
+
+    @cached_property
+    def messages_of_rows(self) -> Mapping[int, int]:
+        """The number of each message in its worker's program, by row."""
+        return {row: spec.message for _, spec, row, _ in self._sent}
 
     @cached_property
     def _rows_by_content(self) -> Mapping[int, Sequence[int]]:

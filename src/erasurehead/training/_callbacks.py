@@ -6,11 +6,12 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, cast, final
 
 from erasurehead._internal.arrays import Array, Tree
 from erasurehead.engines import Died, Engine, Event, Failed, Joined
 from erasurehead.engines._base import Offered
+from erasurehead.errors import invalid
 from erasurehead.training._rows import BEFORE, ArrivalRow, Notice, NoticeKind, StepRow, WorkerEvent, WorkerEventKind
 
 if TYPE_CHECKING:
@@ -47,8 +48,15 @@ class Callback:
         """
         return None
 
+    def own_notices(self) -> Sequence[Notice]:
+        """Return what went wrong with this callback itself since the last call; it is told and recorded as all notices.
+
+        Asked after `on_setup`, at the end of each step, and after `on_end`.
+        """
+        return ()
+
     def on_setup(self, scheme: Scheme, steps: int) -> None:
-        """Called before anything else."""
+        """Called before anything else, with the scheme and the number of steps at most."""
 
     def on_starting(self, workers: int) -> None:
         """Called when workers are about to be started outside this process, with their number."""
@@ -123,6 +131,22 @@ class Callback:
         """Called when all steps are done, or training ended early, after the workers have been released."""
 
 
+def check_callbacks(callbacks: object) -> None:
+    """Raise an error unless this is a list, or another sequence, of callbacks.
+
+    >>> check_callbacks([5])
+    Traceback (most recent call last):
+    erasurehead.errors.InvalidArgument: callbacks must hold objects of classes derived from Callback, got 5.
+    """
+    if not isinstance(callbacks, Sequence):
+        hint = "a single one stands in a list, too: callbacks=[...]" if isinstance(callbacks, Callback) else ""
+        raise invalid("callbacks", "must be a list of callbacks", callbacks, hint)
+    for one in cast("Sequence[object]", callbacks):
+        if not isinstance(one, Callback):
+            hint = f"of a class, make an object: {one.__name__}()" if isinstance(one, type) else ""
+            raise invalid("callbacks", "must hold objects of classes derived from Callback", one, hint)
+
+
 @final
 class StepLog:
     """The log of the current step.
@@ -142,6 +166,7 @@ class StepLog:
         self._engine = engine
         self._callbacks = callbacks
         self._waiting = [one for one in callbacks if type(one).on_wait is not Callback.on_wait]
+        self._noticing = [one for one in callbacks if type(one).own_notices is not Callback.own_notices]
         self._told_at: dict[int, float] = {}  # when each callback was last told who is late, in real seconds
         self._notices: list[tuple[float, Notice]] = []
         self._events: list[WorkerEvent] = []
@@ -179,8 +204,15 @@ class StepLog:
         """Forget a worker's failures: it is gone, and whatever comes under its number is another worker."""
         self._failing.pop(worker, None)
 
+    def ask(self) -> None:
+        """Record what callbacks have noticed of themselves."""
+        for callback in self._noticing:
+            for notice in callback.own_notices():
+                self.notice(notice)
+
     def take_notices(self) -> list[Notice]:
         """Return the notices since the last call, for the row of the step."""
+        self.ask()
         taken, self._notices = self._notices, []
         return [replace(notice, step=self.step, time=time - (self.origin or 0.0)) for time, notice in taken]
 
@@ -206,17 +238,27 @@ class StepLog:
         for worker in {arrived.worker for arrived in current.arrivals.values()} - self._failed:
             self._failing.pop(worker, None)
 
-    def break_off(self, current: Round, sums_begin: float | None = None, used: Collection[int] = ()) -> None:
-        """Record a round that was broken off, or that of the reports, and its messages, as a replay needs them.
+    def break_off(
+        self,
+        current: Round,
+        sums_begin: float | None = None,
+        used: Collection[int] = (),
+        kind: WorkerEventKind = "broken_off",
+    ) -> None:
+        """Record a round that was broken off, or that of reports or questions, with its messages, as a replay needs it.
 
         Arguments:
             current: the round.
             sums_begin: when the round of the sums began that follows it; None if none does.
             used: the messages of tasks whose holders were named.
+            kind: what became of it, if no sums follow.
         """
         origin = self.origin or 0.0
-        kind: WorkerEventKind = "broken_off" if sums_begin is None else "reported"
         now = self._engine.now() if sums_begin is None else sums_begin
+        if sums_begin is not None:
+            kind = "reported"
+        elif current.over:  # since it was waited for, there were questions
+            now = current.begin + current.view.elapsed
         begin = current.begin - origin
         self._events.append(WorkerEvent(kind, current.order.round, current.came, now - origin, begin=begin))
         for row in current.rows({*used}):

@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, final
 
-from erasurehead._internal.arrays import Array, Tree
+import numpy as np
+
+from erasurehead._internal.arrays import Array, Tree, dtype_of
 from erasurehead._internal.resumable import Resumable
 from erasurehead.engines import Arrived
-from erasurehead.errors import invalid
+from erasurehead.engines._base import PRECISE, QUESTIONS, told
+from erasurehead.errors import invalid, numbered
 from erasurehead.faults import FailureDetector, Verifier
-from erasurehead.faults._byzantine import Examination, check_comparable
+from erasurehead.faults._byzantine import Bisection, Examination, check_comparable
+from erasurehead.optimizers._order_kinds import NEWTON, OWN_MODEL
 from erasurehead.training._round_state import Round
 from erasurehead.training._rows import Notice
 from erasurehead.training._workers import WorkerPool
 
 _COARSE = 0.5
 """Relative error of messages, of their largest element, from which replicas cannot be compared any more."""
+
+
+def questions(current: Round, searches: Iterable[Bisection], whole: bool = False) -> dict[str, Any]:
+    """Return what the note of an order says that asks the next questions of some searches.
+
+    Arguments:
+        current: the round of the messages that are in question.
+        searches: the searches.
+        whole: whether it is asked for all of the tasks that are left, not for the first half of them.
+    """
+    numbers = current.assignment.messages_of_rows
+    asked = [
+        [numbers[row], one.first, one.last if whole else one.middle, one.element]
+        for one in searches
+        for row in one.messages
+    ]
+    return {QUESTIONS: asked, PRECISE: True}
 
 
 @final
@@ -47,6 +69,7 @@ class HealthMonitor(Resumable):
             else None
         )
         self._verifier: Verifier | None = None  # made when the first round begins
+        self._step = -1
         if pool.fault_policy.verify:
             scheme = pool.assignment.scheme
             check_comparable(scheme.levels[-1] if scheme.levels else scheme.decoder, scheme.rule)
@@ -58,15 +81,16 @@ class HealthMonitor(Resumable):
                     "take a cast, or more levels",
                 )
 
-    def begin(self) -> None:
-        """Record that a round begins, and which worker now has which position of the code."""
+    def begin(self, step: int) -> None:
+        """Record that a round of a step begins, and which worker now has which position of the code."""
         before, self._assignment = self._assignment, self.pool.assignment
         moved = before is not self._assignment
         if self._detector is not None and moved:
             for worker in {*before.worker_ids} - {*self.pool.present()}:  # gone, or restarted
                 self._detector.left(worker)
         if self.pool.fault_policy.verify:
-            self._prepared(moved).begin()
+            self._prepared(moved).begin(again=step == self._step)
+        self._step = step
 
     def _prepared(self, moved: bool) -> Verifier:
         """Return the verifier of the assignment, which may have moved since the last one was made."""
@@ -76,17 +100,18 @@ class HealthMonitor(Resumable):
             self._verifier = Verifier(code, layout, tolerance=error or None, worker_ids=worker_ids)
         elif moved:
             self._verifier = self._verifier.resized(code, layout, worker_ids)
+        self._verifier.agreeing = max(2, self._assignment.scheme.rule.agreeing)
         return self._verifier
 
     # --- what happens to workers ----------------------------------------------------------------------------------
 
-    def ordered(self, workers: Iterable[int]) -> None:
-        """Record that an order has gone out to some workers."""
+    def ordered(self, workers: Iterable[int], times: float) -> None:
+        """Record that an order for so many times as much work as a gradient has gone out to some workers."""
         if self._detector is not None:
             now = self.pool.engine.now()
             for worker in workers:
                 if self._assignment.programs[self._assignment.positions[worker]].sent(False):  # else it has no answer
-                    self._detector.ordered(worker, now)
+                    self._detector.ordered(worker, now, times)
 
     def withdrawn(self, workers: Iterable[int]) -> None:
         """Record that some workers have nothing to answer until their next order."""
@@ -155,16 +180,55 @@ class HealthMonitor(Resumable):
         """Compare messages that should be equal, before decoding; return whether something was wrong."""
         if self._verifier is None:
             return False
-        examination = self._verifier.examine(current.arrivals, current.read, current.view.pending.tolist())
+        sums = current.order.kind != NEWTON and OWN_MODEL not in current.order.note
+        pending: list[int] = current.view.pending.tolist()
+        examination = self._verifier.examine(current.arrivals, current.read, pending, asks=sums)
         changed = current.settle(examination, self.pool.engine)
         self._judge(examination)
         return changed
+
+    def searches(self, current: Round) -> list[Bisection]:
+        """Return the searches for what workers contradict each other about, no worker in two of them."""
+        assert self._verifier is not None
+        workers, busy, found = current.assignment.workers_of_rows, set[int](), list[Bisection]()
+        for pair in current.disputes:
+            both = {workers[message] for message in pair}
+            if not both & busy:
+                busy |= both
+                found.append(self._verifier.question(pair, current.read))
+        return found
+
+    def judge(self, current: Round, found: Bisection, silent: Collection[int]) -> None:
+        """Compute the task that is left of a search, and convict who has lied.
+
+        Arguments:
+            current: the round.
+            found: the search.
+            silent: workers who have not answered everything: if one of the two is, nobody is convicted.
+        """
+        assert self._verifier is not None
+        truth, assignment, row = None, current.assignment, found.messages[0]
+        task = self._verifier.task_of(found)
+        why = f"of task {task}, which was computed here, they say the same, to rounding"
+        if mute := sorted({assignment.workers_of_rows[one] for one in found.messages} & {*silent}):
+            why = f"{numbered('worker', mute)} {'has' if len(mute) == 1 else 'have'} not said more when asked"
+        else:
+            order = replace(current.order, note={**current.order.note, **questions(current, [found], whole=True)})
+            program = assignment.programs[int(assignment.code.owner[row])]
+            (spec,) = program.remaining(order, ())
+            out = np.empty(1, dtype_of(spec.dtype))
+            try:
+                program.compute(spec, program.take(order), out)
+                truth = float(out[0])
+            except Exception as error:
+                why = f"task {task} cannot be computed here: {told(error)}"
+        self._verifier.judge(found, truth, why)
 
     def _judge(self, examination: Examination) -> None:
         """Report what is new, and put aside who is caught."""
         for one in examination.remarks:
             if one.kind == "lied":
-                notice = Notice("lied", one.workers[0], data={"reason": one.why}, text=one.text)
+                notice = Notice("lied", one.workers[0], data={"reason": one.why, **one.evidence}, text=one.text)
             else:
                 data = {"messages": [*one.messages], "workers": [*one.workers], "reason": one.why}
                 worker = one.workers[0] if len(one.workers) == 1 else None

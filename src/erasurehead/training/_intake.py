@@ -11,6 +11,7 @@ from erasurehead._internal.late_work import rounds_kept
 from erasurehead.engines import Arrived, Died, Event, Failed, Joined, Order
 from erasurehead.engines._base import REPORTS
 from erasurehead.faults._byzantine import unusable
+from erasurehead.optimizers._order_kinds import work_of
 from erasurehead.training._callbacks import Callback, StepLog
 from erasurehead.training._health import HealthMonitor
 from erasurehead.training._late_messages import LateMessages
@@ -40,7 +41,7 @@ class Intake:
     def submit(self, order: Order, workers: Sequence[int]) -> None:
         """Send an order to some workers."""
         self.pool.engine.submit(order, workers)
-        self.monitor.ordered(workers)
+        self.monitor.ordered(workers, work_of(order))
         if self._by_hand:
             self.late.rounds.hand(workers, order.round)
 

@@ -18,9 +18,18 @@ from erasurehead.faults import FaultPolicy
 from erasurehead.optimizers import Optimizer
 from erasurehead.problems import Problem
 from erasurehead.schemes import Scheme
-from erasurehead.training._arguments import as_engine, as_scheme, as_wire, check_kinds, check_parts, check_wire
-from erasurehead.training._callbacks import Callback
+from erasurehead.training._arguments import (
+    as_engine,
+    as_scheme,
+    as_wire,
+    check_kinds,
+    check_options,
+    check_parts,
+    check_wire,
+)
+from erasurehead.training._callbacks import Callback, check_callbacks
 from erasurehead.training._evaluation import Snapshots, lowest, unseen_gain, why_worse, with_objective_before_rise
+from erasurehead.training._log_records import LoggedRun
 from erasurehead.training._result import FinalModel, Resumption, Run, Status
 from erasurehead.training._rows import ArrivalRow, StepRow
 from erasurehead.training._stepped_run import SteppedRun
@@ -86,7 +95,8 @@ def train(
         then, with `stopped` saying so.
 
     Raises:
-        InvalidArgument: if an argument is invalid; raised before any worker is started.
+        InvalidArgument: if an argument is invalid; raised before any worker is started, unless only a step shows it, as
+            of an optimizer of your own that does not count its steps.
         Unreachable: when too many workers have died for the wait rule; callbacks have seen the run so far.
         Diverged: when the model is not finite any more, or when after at least 10 steps its objective ends up a tenth
             above that of the first model; likewise.
@@ -108,7 +118,9 @@ def train(
     """
     check_count("steps", steps)
     check_count("evaluate_every", evaluate_every, at_least=0)
+    check_callbacks(callbacks)
     check_parts(problem, optimizer)
+    check_options(fault_policy, resume, wanted)
     engine = as_engine(engine)
     scheme = as_scheme(scheme, engine, problem.n_samples)
     check_kinds(optimizer, scheme)
@@ -120,17 +132,23 @@ def train(
         raise invalid(
             "optimizer", f"must hold a model of {counted('parameter', problem.n_parameters)}", len(optimizer.x)
         )
+    if resume is None and optimizer.step >= steps:
+        hint = "make a new one, or ask for more steps"
+        raise invalid("optimizer", f"must have taken fewer than the {steps} steps asked for", optimizer.step, hint)
     snapshots = Snapshots(evaluate_every, optimizer.x, steps, callbacks)
     snapshots.begin(problem)
     stopping = Stopping(problem, optimizer.x, until, patience, max_seconds, tolerance, evaluate_every)
     if resume is None or resume.state.get("stopping", {}).get("optimum") is None:
         stopping.prepare()
     with engine, contextlib.closing(stopping):
+        logged = LoggedRun(0 if resume is None else len(resume.steps))
+        watching = [logged, *callbacks]
         training = _Training(
-            problem, scheme, optimizer, engine, fault_policy or FaultPolicy(), snapshots, stopping, callbacks
+            problem, scheme, optimizer, engine, fault_policy or FaultPolicy(), snapshots, stopping, watching
         )
         for watcher in training.watchers:
             watcher.on_setup(scheme, steps)
+        training.stepped.oracle.rounds.log.ask()
         training.begin(resume, steps)
         failure = training.go(steps, wanted)
     run = training.run
@@ -151,6 +169,7 @@ def train(
         failure, run = Diverged(why), replace(run, status="diverged", stopped=why)
     for watcher in training.watchers:
         watcher.on_end(run)
+    training.stepped.oracle.rounds.log.ask()
     if failure is not None:
         raise failure
     return run
@@ -268,7 +287,8 @@ class _Training:
 
     def _step(self, steps: int, wanted: Callable[[int], int | None]) -> None:
         try:
-            row = self.stepped.step(wanted(self.optimizer.step))
+            workers = wanted(self.optimizer.step)
+            row = self.stepped.step(None if workers is None else check_count("wanted", workers))
         except TimeIsUp:
             self.stopping.end("max_seconds")
         else:

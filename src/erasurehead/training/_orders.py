@@ -11,17 +11,17 @@ from erasurehead._internal.arrays import shortened
 from erasurehead._internal.late_work import LateWork
 from erasurehead._internal.resumable import Resumable
 from erasurehead.engines import Order
-from erasurehead.engines._base import ASKED, BY_TASK, TURNS, UNTIL_NEWER
-from erasurehead.optimizers._order_kinds import work_of
+from erasurehead.engines._base import ASKED, BY_TASK, TURNS, UNTIL_NEWER, WORKED
+from erasurehead.optimizers._order_kinds import kind_of, work_of
 from erasurehead.training._callbacks import StepLog
 from erasurehead.training._rows import ArrivalRow
-from erasurehead.training._sums import NAMED, REPORT
+from erasurehead.training._sums import NAMED
 from erasurehead.training._turns import TurnChoice
 from erasurehead.training._workers import WorkerPool
 
 _SUM, _TASK = 1.0, 0.0  # kinds of messages: by how many times the work of a sum they are; those of single tasks
+_WITH_CURVATURE = 2.0  # likewise; more is no ordinary work, and says nothing of what a sum takes
 _MOST_ROUNDS = 1000  # whose late answers are understood
-_FEW = 1  # messages of each of two kinds, from which on the odds are said
 _FEWEST = 8  # messages of a kind, from which on they count as evidence
 _SURE = 3.0  # log of the odds at which a message per task is tried, or is not considered any more: 20 to 1
 _PATIENCE = 30  # orders without such odds, after which nothing is changed any more
@@ -49,26 +49,30 @@ class OrderBook(Resumable):
     def __init__(self, pool: WorkerPool, log: StepLog, chooses: bool, turns: bool = False) -> None:
         self.round = 0
         self._pool, self._log = pool, log
-        scheme, splits = pool.assignment.scheme, pool.assignment.other is not None
-        self._choice = MessageChoice(scheme.code.load, pool.engine.late, splits) if chooses else None
+        code, splits = pool.assignment.scheme.code, pool.assignment.other is not None
+        own = code.n_tasks / code.n_workers
+        self._choice = MessageChoice(code.load, pool.engine.late, splits, own) if chooses else None
         self._turns = TurnChoice() if turns else None
 
-    def next(self, asked: Order, note: Mapping[str, Any] | None = None) -> Order:
+    def next(self, asked: Order, note: Mapping[str, Any]) -> Order:
         """Return an order as it is submitted in the next round.
 
         Arguments:
             asked: what the optimizer asks for.
-            note: what it says besides, such as which sums it is for; None if nothing.
+            note: what it says besides, such as which sums it is for.
         """
+        if self._choice is not None and asked.kind == "gradient":
+            self._pool.ask_by_task(self._choice.decide())
         assignment, number = self._pool.assignment, self.round
         self.round += 1
-        marks = [BY_TASK] * assignment.by_task + [UNTIL_NEWER] * assignment.scheme.until_newer
-        marks += [REPORT] * (assignment.scheme.sums and note is None)
+        newer = assignment.by_task or assignment.scheme.until_newer
+        asks = self._choice is not None and self._choice.undecided
+        marks = [BY_TASK] * assignment.by_task + [UNTIL_NEWER] * newer + [WORKED] * asks
         turns = {TURNS: assignment.places} if assignment.turns else {}
         return replace(
             asked,
             points=tuple(shortened(point, assignment.layout.dtype) for point in asked.points),
-            note={**asked.note, **dict.fromkeys(marks, True), **turns, **(note or {})},
+            note={**asked.note, **dict.fromkeys(marks, True), **turns, **note},
             round=number,
             generation=assignment.generation,
             posted=self._pool.engine.now() - (self._log.origin or 0.0),
@@ -86,12 +90,14 @@ class OrderBook(Resumable):
             order: the order of that round.
             arrivals: its rows, and before them those that came late in it.
         """
+        pool = self._pool
         if self._choice is not None:
             self._choice.learn(order, arrivals)
-            self._pool.ask_by_task(self._choice.by_task)
+            pool.ask_by_task(self._choice.by_task)
         if self._turns is not None:
-            pool = self._pool
-            pool.ask_in_turns(self._turns.learn(arrivals, pool.assignment, pool.able()))
+            few = kind_of(order.kind).few
+            turns = self._turns.learn(arrivals, pool.assignment, pool.able(), judges=not few)
+            pool.ask_in_turns(turns)
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state` returned; other entries are ignored."""
@@ -117,15 +123,19 @@ class MessageChoice(Resumable):
     that ask for Newton steps a known multiple. How much more likely their messages' times are if they grow with the
     work than if they do not, is the ratio of two likelihoods of exponential times; messages that were not waited for
     count with the time that they had. At odds of 20 to 1, if sums take 0.1 s or more, workers are asked for a message
-    per task. What these take is judged in the same way: if the time of a sum is likelier than its share of it, or half
-    as much again as this share at odds of 20 to 1, sums are asked for again, for good. (Uncoded work, message by
-    message: Amiri and Gunduz, arXiv:1810.09992; Ozfatura, Ulukus and Gunduz, arXiv:2004.04948. To learn from the run
+    per task, unless they say otherwise themselves: the first order asks for how long they worked on a message, and so
+    do further ones as long as that is in doubt (`WORKED`). Where the rest of a sum's time, once for each message of a
+    worker's share, is more than the work of a sum takes, messages per task cannot pay, whatever much larger orders
+    take. What messages per task take is judged in the same way: if the time of a sum is likelier than its share of it,
+    or half as much again as this share at odds of 20 to 1, sums are asked for again, for good. (Uncoded work, message
+    by message: Amiri and Gunduz, arXiv:1810.09992; Ozfatura, Ulukus and Gunduz, arXiv:2004.04948. To learn from the run
     whether it pays is ours.)
 
     Arguments:
         load: tasks per worker, at least 1.
         late: what late workers do with old work.
         splits: whether workers can send a message per task.
+        own: tasks of a worker's share: those that it computes where nobody is late.
 
     Attributes:
         by_task: whether workers should be asked for a message per task.
@@ -144,11 +154,12 @@ class MessageChoice(Resumable):
         "_busy",
         "_posted",
         "_now",
+        "_said",
     )
 
-    def __init__(self, load: int, late: LateWork, splits: bool = True) -> None:
+    def __init__(self, load: int, late: LateWork, splits: bool = True, own: float = 1.0) -> None:
         self.by_task, self.work_odds = False, math.inf
-        self._load, self._dropped = load, late == "preempt"
+        self._load, self._dropped, self._own = load, late == "preempt", own
         self._settled = not splits
         self._orders = 0  # for whole gradients, with sums
         # Messages, and seconds at risk: of sums (1.0), of multiples of their work (2.0 and more), and of single tasks.
@@ -157,6 +168,7 @@ class MessageChoice(Resumable):
         self._busy: dict[int, tuple[float, float] | None] = {}  # by worker that finishes old work: its kind, since when
         self._posted: dict[int, float] = {}  # by round
         self._now = 0.0
+        self._said = (-1, 0.0, 0.0)  # the last round of which messages say so: how long work on sums took, and the rest
         self._since: dict[int, tuple[int, float]] = {}  # by worker: its newest round, and when its last message came
 
     def learn(self, order: Order, rows: Sequence[ArrivalRow]) -> None:
@@ -183,7 +195,9 @@ class MessageChoice(Resumable):
         if self.by_task:
             self._judge()
         elif order.kind == "gradient":
-            self._consider()
+            self._orders += 1
+            if not self.decide():
+                self._settled = self.work_odds < -_SURE or self._orders >= _PATIENCE
 
     def _count(self, row: ArrivalRow) -> None:
         """Add the time of a message to its kind."""
@@ -198,6 +212,11 @@ class MessageChoice(Resumable):
             tally = self._tally.setdefault(kind, [0.0, 0.0])
             tally[0] += not row.censored
             tally[1] += max(0.0, row.seconds - begin)
+            said, work, rest = self._said
+            if row.worked is not None and kind in (_SUM, _WITH_CURVATURE) and row.round >= said:
+                work, rest = (work, rest) if row.round == said else (0.0, 0.0)
+                rest += max(0.0, row.seconds - begin - row.worked)
+                self._said = row.round, work + row.worked / kind, rest
 
     def _follow(self, order: Order, kind: float, rows: Sequence[ArrivalRow]) -> None:
         """Take note of what workers are at that finish old work: the newest order when they were through with one.
@@ -220,13 +239,23 @@ class MessageChoice(Resumable):
             del self._posted[next(iter(self._posted))]
         self._now = order.posted + waited
 
-    def _consider(self) -> None:
-        """Try a message per task if time grows with work; settle for sums if it does not."""
+    def decide(self) -> bool:
+        """Return whether the next whole gradient should be asked for by a message per task: if time grows with work."""
+        if not (self._settled or self.by_task):
+            self.by_task = self._grows and not self.undecided
+        return self.by_task
+
+    @property
+    def undecided(self) -> bool:
+        """Whether to ask workers how long they work: it would pay by the times, and not by what they last said."""
+        _, work, rest = self._said
+        return not (self._settled or self.by_task) and self._grows and self._own * rest > work
+
+    @property
+    def _grows(self) -> bool:
+        """Whether the times say that they grow with the work, and are long enough for that to matter."""
         sums, seconds = self._tally[_SUM]
-        odds = self.work_odds if self.work_odds < math.inf else 0.0
-        self._orders += 1
-        self.by_task = odds > _SURE and seconds >= _LEAST * sums
-        self._settled = not self.by_task and (odds < -_SURE or self._orders >= _PATIENCE)
+        return _SURE < self.work_odds < math.inf and seconds >= _LEAST * sums
 
     def _odds_of_work(self) -> float:
         """Return how much likelier it is that times grow with the work than that they do not, as a log."""
@@ -235,8 +264,8 @@ class MessageChoice(Resumable):
             if job is not None:
                 tally.setdefault(job[0], [0.0, 0.0])[1] += max(0.0, self._now - job[1])
         several = {kind: both for kind, both in tally.items() if kind != _TASK}
-        counts = sorted(count for count, _ in several.values() if count)
-        if len(counts) < 2 or counts[-2] < _FEW:
+        counts = [count for count, _ in several.values() if count]
+        if len(counts) < 2:
             return math.inf
         same = sum(both[1] for both in several.values())
         growing = sum(both[1] / kind for kind, both in several.items())

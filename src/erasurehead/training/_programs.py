@@ -24,11 +24,12 @@ from erasurehead._internal.arrays import Array, IntArray, product
 from erasurehead._internal.partition import split_samples
 from erasurehead.decoding._layout import Layout
 from erasurehead.engines import MessageSpec, Order, Program
-from erasurehead.engines._base import ASKED, BY_TASK, REPORTS, TURNS
+from erasurehead.engines._base import ASKED, BY_TASK, QUESTIONS, REPORTS, TURNS
 from erasurehead.optimizers._order_kinds import (
     NEWTON,
     OWN_MODEL,
     asks_curvature,
+    asks_more,
     block_of,
     is_plain,
     models_of,
@@ -37,6 +38,8 @@ from erasurehead.optimizers._order_kinds import (
     work_of,
 )
 from erasurehead.problems import Problem, Shard
+from erasurehead.problems._shards import LinearShard
+from erasurehead.problems._stored import StoredShard
 
 if TYPE_CHECKING:
     from erasurehead.codes import GradientCode
@@ -156,9 +159,16 @@ class CodedProgram(Program):
         n_pieces = len(self.sums[0].coefficients) if self.sums else 1
         if turns:
             specs = sorted(specs, key=lambda one: turns[one.message])
-        sent = [as_asked(one, order, n_pieces) for one in specs]
+        sent = [as_asked(one, order, n_pieces) for one in specs] if asks_more(order) else specs
         if REPORTS in order.note:
             sent = [replace(one, length=1, vectors=1, content=None) for one in sent]
+        elif questions := order.note.get(QUESTIONS):
+            works = {message: work_of(order) * (last - first) for message, first, last, _ in questions}
+            sent = [
+                replace(one, work=works[one.message], length=1, content=None, prior=0.0)
+                for one in specs
+                if one.message in works
+            ]
         elif asked := order.note.get(ASKED):
             prior, times = dict(asked["prior"]), work_of(order)
             sent = [replace(one, prior=times * prior[one.message]) for one in sent if one.message in prior]
@@ -184,10 +194,20 @@ class CodedProgram(Program):
         factors, own = order.coefficients or (1.0,) * len(models_of(order)), order.note.get(OWN_MODEL)
         inner, kept = (local, factors, order.step, newton, block_of(order), own), self._kept_for(order)
         alone = None if kept is None else as_asked(self._specs[False][0], order, 1)
-        return inner, kept, alone, REPORTS in order.note
+        asking = replace(order, points=()) if QUESTIONS in order.note else None
+        return inner, kept, alone, REPORTS in order.note, asking
 
     def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
-        recipe, (inner, kept, alone, reports) = self._recipes[spec.message], taken
+        recipe, (inner, kept, alone, reports, asking) = self._recipes[spec.message], taken
+        if asking is not None:
+            _, first, last, element = next(one for one in asking.note[QUESTIONS] if one[0] == spec.message)
+            whole, some = as_asked(recipe.spec, asking, len(recipe.coefficients)), np.zeros_like(recipe.coefficients)
+            tasks = np.flatnonzero(recipe.coefficients.any(axis=0))[first:last]
+            some[:, tasks] = recipe.coefficients[:, tasks]
+            vector = np.empty(whole.length, out.dtype)
+            self._combine(replace(recipe, coefficients=some), whole, inner, vector)
+            out[0] = vector[element]
+            return
         if kept is None:
             self._combine(recipe, spec, inner, out)
             return
@@ -286,9 +306,10 @@ def as_asked(spec: MessageSpec, order: Order, n_pieces: int) -> MessageSpec:
     """
     if order.kind == NEWTON:
         return replace(spec, work=work_of(order) * spec.work)
-    work, prior, block = spec.work * work_of(order), spec.prior * work_of(order), block_of(order)
+    block = block_of(order)
     if not (block or OWN_MODEL in order.note):
         return with_curvature(spec) if asks_curvature(order) else spec
+    work, prior = spec.work * work_of(order), spec.prior * work_of(order)
     n_vectors, numbers = vectors_of(order), -(-int(block.get("numbers", 0)) // n_pieces)
     return replace(spec, length=n_vectors * spec.length + numbers, work=work, prior=prior, vectors=n_vectors)
 
@@ -348,7 +369,7 @@ def build_programs(
         recipes: list[MessageRecipe] = []
         for message, tasks in _task_sets(code, worker):
             if tasks not in shards:
-                shards[tasks] = problem.shard([ranges[task] for task in tasks])
+                shards[tasks] = _shard(problem, code, [ranges[task] for task in tasks])
             if tasks not in task_sets:
                 task_sets.append(tasks)
             if tasks not in placed:
@@ -367,6 +388,16 @@ def build_programs(
         fixed = n_inputs, curvature, -(-most_numbers // code.n_pieces), (__name__, *problem.preload)
         programs.append(CodedProgram(own_shards, tuple(recipes), *fixed, input_dtype=problem.dtype))
     return programs, Layout(n_coordinates, positions, problem.dtype)
+
+
+def _shard(problem: Problem, code: GradientCode, ranges: Sequence[slice]) -> Shard:
+    """Return the shard of some tasks; where tasks of linear models were cut, of the whole ones, and cut then."""
+    if code.cut == 1:
+        return problem.shard(ranges)
+    cut = [ranges[first : first + code.cut] for first in range(0, len(ranges), code.cut)]
+    whole = problem.shard([slice(own[0].start, own[-1].stop) for own in cut])
+    assert isinstance(whole, LinearShard | StoredShard)
+    return whole.cut([[rows.stop - rows.start for rows in own] for own in cut])
 
 
 def with_tasks(
@@ -394,7 +425,7 @@ def with_tasks(
             spec = replace(
                 recipe.spec,
                 message=code.n_messages + row,
-                work=1.0,
+                work=by_task.task_work,
                 content=_content(by_task, tuple(own_tasks.tolist()), coefficients),
             )
             recipes.append(MessageRecipe(spec, recipe.shard, coefficients, recipe.places))

@@ -10,6 +10,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.shown import shown
+from erasurehead.errors import counted
 from erasurehead.training._evaluator import Measured
 from erasurehead.training._optimum import Optimum
 from erasurehead.training._rows import ArrivalRow, Notice, StepRow
@@ -140,7 +142,7 @@ class Run:
         ended: what ended it, if nothing went wrong: `"steps"`, all are taken; `"until"`, the target is reached;
             `"patience"`, nothing got better; `"max_seconds"`, its time was up; or `"converged"`, the gradient has
             vanished or the optimizer has converged. None if the run was stopped.
-        measured: values of the metric of `until` or `patience`, along the way.
+        measured: values of the metric of `until` or `patience`, along the way; the last one of a run from a folder.
         optimum: the minimum of the objective, if gaps were asked for.
         neglected: tasks that over the last 50 steps were counted less than a fifth as often as the average task, or
             never in the whole run.
@@ -161,6 +163,26 @@ class Run:
     ended: Ending | None = None
     measured: Sequence[Measured] = ()
     optimum: Optimum | None = None
+
+    def __repr__(self) -> str:
+        return f"Run({self.scheme}, {self.status}: {counted('step', self.steps_taken)} in {self.seconds:.4g} s)"
+
+    def _repr_html_(self) -> str:
+        return shown("reports._run_pages", "run_page")(self)
+
+    def plot(self, ax: Any = None, kind: str = "progress") -> Any:
+        """Draw the run with matplotlib (the extra `report`), and return the axes.
+
+        Arguments:
+            ax: where to draw; by default in a new figure.
+            kind: `"progress"`, the quality of the model over time; `"step_times"`, how long steps took; or
+                `"timeline"`, what each worker did in the first steps.
+
+        Raises:
+            InvalidArgument: if there is no such picture, or `ax` is something else.
+            MissingExtra: if matplotlib is not installed.
+        """
+        return shown("reports._run_pages", "plot_run")(self, ax, kind)
 
     @property
     def notices(self) -> list[Notice]:

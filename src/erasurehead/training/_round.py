@@ -15,8 +15,9 @@ from erasurehead._internal.resumable import Resumable
 from erasurehead.decoding._base import Decoding
 from erasurehead.decoding._layout import Layout
 from erasurehead.engines import Order
-from erasurehead.engines._base import MessageLost
-from erasurehead.errors import Diverged
+from erasurehead.engines._base import REPORTS, MessageLost
+from erasurehead.errors import Diverged, ErasureHeadError, numbered
+from erasurehead.faults._byzantine import Bisection
 from erasurehead.optimizers._base import PartialGradient
 from erasurehead.optimizers._order_kinds import asks_curvature, block_of, kind_of, sections, vectors_of
 from erasurehead.schemes import Aggregation, ByCoverage
@@ -27,11 +28,11 @@ from erasurehead.training._health import HealthMonitor
 from erasurehead.training._intake import Intake
 from erasurehead.training._late_messages import LateMessages
 from erasurehead.training._programs import block_layout
-from erasurehead.training._round_state import Round, RoundResult
+from erasurehead.training._round_state import Asking, Round, RoundResult
 from erasurehead.training._rows import ArrivalRow, StepRow
 from erasurehead.training._stepper import DIVERGED
-from erasurehead.training._sums import REPORT, Naming
-from erasurehead.training._waiting import PoolShrunk, UnmetRules, Waiting
+from erasurehead.training._sums import REPORT
+from erasurehead.training._waiting import AnswersLost, PoolShrunk, UnmetRules, Waiting
 from erasurehead.training._workers import WorkerPool
 
 
@@ -43,6 +44,18 @@ class _Outcome:
     estimate: Array | None = None
     parts: tuple[PartialGradient, ...] = ()
     overflowed: bool = False
+
+
+class Disputed(ErasureHeadError):
+    """Messages contradict each other, and only questions to their workers can tell who lies.
+
+    Arguments:
+        current: the round.
+    """
+
+    def __init__(self, current: Round) -> None:
+        super().__init__("messages contradict each other")
+        self.current = current
 
 
 @final
@@ -70,7 +83,7 @@ class RoundRunner(Resumable):
         self._intake = Intake(pool, self._monitor, self._late, self.log, callbacks)
         self._unmet = UnmetRules(pool, self._monitor, self.log)
         self._seen: IntArray | None = None  # the step in which each task was last computed, if rules need it
-        self._reported: Round | None = None  # the round of reports, or of lost sums, that one of sums follows
+        self._last: Round | None = None  # the newest round
         self._seconds = 0.0  # that all rounds have taken on this machine, whatever the engine's clock says
         pool.report_to(self.log.notice)
 
@@ -78,30 +91,16 @@ class RoundRunner(Resumable):
         """Break off whatever round is under way then, by the engine's clock; inf for never."""
         self._time_is_up = seconds
 
-    def hear(self, order: Order) -> Round:
-        """Run a round of reports to its end, and return it.
-
-        Raises:
-            PoolShrunk, Unreachable: as for `gather`.
-        """
-        current = self._begin(order)
-        self._wait(current, self._waiting(current))
-        self.log.break_off(current)
-        return current
-
-    def gather(
-        self, order: Order, tried: bool = False, naming: Naming | None = None, heard: Round | None = None
-    ) -> RoundResult:
+    def gather(self, order: Order, tried: bool = False, asking: Asking | None = None) -> RoundResult:
         """Run one round to its end.
 
         Arguments:
             order: the order to submit.
             tried: whether the point is only tried: if vectors are not finite there, the result says so.
-            naming: who is to send which sum, if the order is for sums.
-            heard: the round whose reports it follows, in the same step, which began with it; None if there is none.
+            asking: what it asks for, as an earlier round of the step calls for it; None if it is the first.
 
         Raises:
-            HolderLost: if a sum will not come, and others can stand in; call `gather` again then, with a new round.
+            AnswersLost: if too little of that will come; call `gather` again then, with a new round.
             PoolShrunk: if the wait rule cannot be met until the pool has settled; call `gather` again then, with a
                 new round.
             Unreachable: if the wait rule can no longer be met.
@@ -109,11 +108,77 @@ class RoundRunner(Resumable):
                 few are that the rule cannot be met.
         """
         begin = time.perf_counter()
-        current = self._begin(order, naming, heard)
+        current = self._begin(order, asking)
         outcome = self._until_decoded(current, tried)
         result = self._end(current, outcome)
         self._seconds += time.perf_counter() - begin
-        return result
+        return result.after(asking.heard) if asking is not None and asking.heard and asking.named else result
+
+    def ask(self, order: Order, rows: Sequence[int], disputed: Round) -> list[float]:
+        """Ask workers about their messages in the midst of a round, and return their answers.
+
+        Arguments:
+            order: the order that asks.
+            rows: of the messages.
+            disputed: the round of these.
+
+        Raises:
+            AnswersLost: if one of them will not answer.
+        """
+        if not disputed.over:
+            disputed.keep(self._pool.engine)
+        current = self._begin(order, Asking(None, disputed.assignment.asked(rows, order), order.note, named=True))
+        answers, lost = list[float](), list[int]()
+        try:
+            self._wait(current, self._waiting(current))
+            for place, worker in enumerate(current.assignment.worker_ids):
+                try:
+                    answers.append(float(current.read(place)[0]))
+                except MessageLost:
+                    lost.append(worker)
+            if lost:
+                raise AnswersLost(lost, ())
+            return answers
+        finally:
+            self.log.break_off(current, kind="asked")
+            disputed.late_rows += current.late_rows
+            disputed.late_bytes += current.received
+
+    def settle(self, disputed: Round, searches: Sequence[Bisection], silent: Collection[int]) -> None:
+        """Judge whom the answers convict, and examine the messages that were in question again.
+
+        Arguments:
+            disputed: the round of the messages.
+            searches: what the workers were asked for.
+            silent: workers who have not answered everything.
+
+        Raises:
+            PoolShrunk: if the step has to begin anew, as one of those is gone.
+        """
+        gone = sorted({*silent} - self._pool.living.keys())
+        if gone:
+            self.log.break_off(disputed)
+            raise PoolShrunk(f"step {disputed.order.step}: {numbered('worker', gone)} cannot be questioned any more.")
+        for search in searches:
+            self._monitor.judge(disputed, search, silent)
+        self._monitor.examine(disputed)
+
+    def searches(self, disputed: Round) -> list[Bisection]:
+        """Return the searches for what workers contradict each other about, no worker in two of them."""
+        return self._monitor.searches(disputed)
+
+    def resume(self, disputed: Round, tried: bool) -> RoundResult:
+        """Go on with a round in which nothing is disputed any more.
+
+        Arguments:
+            disputed: the round.
+            tried: as for `gather`.
+
+        Raises:
+            Disputed, Diverged, PoolShrunk, Unreachable: as `gather`.
+        """
+        self._last = disputed
+        return self._end(disputed, self._until_decoded(disputed, tried))
 
     @property
     def suspects(self) -> Collection[int]:
@@ -121,17 +186,19 @@ class RoundRunner(Resumable):
         return self._monitor.suspects
 
     def break_off(self) -> None:
-        """Record that no sums follow of what was reported in the last round."""
-        if self._reported is not None:
-            self.log.break_off(self._reported)
+        """Record that the last round was not of use by itself."""
+        if self._last is not None:
+            self.log.break_off(self._last)
 
-    def _begin(self, order: Order, naming: Naming | None = None, heard: Round | None = None) -> Round:
+    def _begin(self, order: Order, asking: Asking | None) -> Round:
         """Submit an order to all workers that can answer it."""
-        assignment, able = self._pool.assignment, self._pool.able()
-        if naming is not None:
-            assignment = naming.assignment
+        assignment = self._pool.assignment if asking is None else asking.assignment
+        heard, named = (None, False) if asking is None else (asking.heard, asking.named)
+        asks, able = named and heard is None, self._pool.able()
+        if named:
             able = {place for place, worker in enumerate(assignment.worker_ids) if worker in self._pool.living}
-        self._monitor.begin()
+        if not asks:
+            self._monitor.begin(order.step)
         self.log.begin_round(order.step)
         ages = None
         if any(rule.remembers for rule in assignment.scheme.rules.values()):
@@ -139,15 +206,21 @@ class RoundRunner(Resumable):
                 self._seen = np.full(assignment.code.n_tasks, -1, dtype=np.int64)
             ages = order.step - self._seen
         view = View(assignment.decoder, order.step, able, ages, order.note)
+        if heard is not None and not named:
+            self.break_off()
         begin = self._pool.engine.stamp("begin", order.round)
-        rule, named = assignment.scheme.rules[order.kind], naming is not None
+        rule = assignment.scheme.rules["gradient" if asks else order.kind]
         current = Round(order, assignment, rule, begin, ages, view, named=named)
-        if heard is not None:
+        if heard is not None and not named:
             current.begin = heard.begin
-        if naming is not None and self._reported is not None:
-            self.log.break_off(self._reported, begin, () if self._reported.named else naming.reported)
+        elif asking is not None and heard is not None and self._last is not None:
+            self.log.break_off(self._last, begin, () if self._last.named else asking.reported)
             current.leave_out()
-        self._reported = current
+        self._last = current
+        if asks:  # others go on with what they are at
+            self._late.rounds.add(order.round, begin, assignment, 0.0)
+            self._intake.submit(order, [assignment.worker_ids[place] for place in sorted(able)])
+            return current
         self._late.begin(current)
         if named:
             self._intake.submit(order, [assignment.worker_ids[place] for place in sorted(able)])
@@ -168,10 +241,13 @@ class RoundRunner(Resumable):
                 if not tried:
                     raise
                 return _Outcome(current.view.session.decoding(), overflowed=True)
-            if self._monitor.examine(current):
+            changed = self._monitor.examine(current)
+            if current.disputes:
+                raise Disputed(current)
+            if changed:
                 continue
-            if REPORT in current.order.note:
-                if self._intake.refuse([*current.arrivals], current):
+            if current.order.note.keys() & {REPORT, REPORTS}:
+                if REPORT in current.order.note and self._intake.refuse([*current.arrivals], current):
                     continue
                 return _Outcome(current.view.session.decoding())
             outcome = self._decoded(current, tried)
@@ -285,7 +361,7 @@ class RoundRunner(Resumable):
             waited=current.view.elapsed,
             rows=rows,
             late_rows=tuple(current.late_rows),
-            received=current.late_bytes + sum(event.spec.nbytes for event in current.arrivals.values()),
+            received=current.received,
             lost=current.lost,
             used_late=tuple(current.used_late),
             counted=None if estimate is None else aggregation.tasks_counted,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -47,6 +48,9 @@ class Round:
         lost: tasks that no living worker holds and that are left out, ascending.
         held: whether messages contradict each other, and one that may still come can decide which is right.
         named: whether its messages are sums of those who were named for them, who others can stand in for.
+        disputes: pairs of messages, among those that contradict each other, whose workers are to be questioned.
+        over: whether later orders are out, so that nothing comes any more.
+        doubted: messages that have arrived, and are refused because others contradict them.
     """
 
     order: Order
@@ -66,6 +70,9 @@ class Round:
     lost: tuple[int, ...] = ()
     held: bool = False
     named: bool = False
+    disputes: Sequence[tuple[int, int]] = ()
+    over: bool = False
+    doubted: dict[int, Arrived] = field(default_factory=dict[int, "Arrived"])
 
     def read(self, message: int) -> Array:
         """Return the vector of a message that has arrived."""
@@ -81,6 +88,16 @@ class Round:
     def missing(self) -> list[int]:
         """Workers from which a message may still come, ascending."""
         return sorted({self.assignment.workers_of_rows[message] for message in self.outstanding})
+
+    @property
+    def received(self) -> int:
+        """Bytes received, in time or late."""
+        return self.late_bytes + sum(event.spec.nbytes for event in self._came.values())
+
+    @property
+    def _came(self) -> dict[int, Arrived]:
+        """The messages that have arrived, but for those that are no good in themselves, in the order of arrival."""
+        return dict(sorted({**self.arrivals, **self.doubted}.items(), key=lambda one: self.places[one[0]]))
 
     # --- what happens in it ---------------------------------------------------------------------------------------
 
@@ -104,10 +121,22 @@ class Round:
         for message in messages:
             engine.release(self.arrivals.pop(message))
 
+    def keep(self, engine: Engine) -> None:
+        """Copy the messages that have arrived, as later orders are about to go out."""
+        self.over = True
+        for message, event in self.arrivals.items():
+            vector = event.read().copy()
+            engine.release(event)
+            self.arrivals[message] = replace(event, read=partial(np.asarray, vector), lease=None)
+
     def settle(self, examination: Examination, engine: Engine) -> bool:
         """Act on a comparison of the messages; return whether the rule must be asked again."""
         changed = examination.settle(self.view)
-        self.held = bool(examination.held)
+        self.held, self.disputes = bool(examination.held), examination.disputes
+        doubted = {*examination.accused, *(worker for one in examination.undecided for worker in one.workers)}
+        for message in examination.refused:
+            if self.assignment.workers_of_rows[message] in doubted:
+                self.doubted[message] = self.arrivals[message]
         self.refuse(examination.refused, engine)
         return changed
 
@@ -206,7 +235,7 @@ class Round:
                 used=message in used,
                 rank=rank,
             )
-            for rank, (message, arrived) in enumerate(self.arrivals.items())
+            for rank, (message, arrived) in enumerate(self._came.items())
         ]
         rows += [
             ArrivalRow(
@@ -346,6 +375,28 @@ class RoundResult:
             lost=list(self.lost),
             late=len(self.late_rows),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Asking:
+    """What a round asks for, as an earlier one of the same step calls for it.
+
+    Arguments:
+        heard: the earlier round; None if that is still under way, and this one is for questions.
+        assignment: those who are asked.
+        note: what the order says.
+        named: whether others can stand in for whoever does not answer, and those who are not asked stop; else it goes
+            on with the clock of the earlier round, and with all workers.
+        reported: the messages of the earlier round that call for it.
+        computes: whether somebody may have to know the model again.
+    """
+
+    heard: RoundResult | None
+    assignment: Assignment
+    note: Mapping[str, Any]
+    named: bool = False
+    reported: Collection[int] = ()
+    computes: bool = True
 
 
 def _be(count: int) -> str:

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypedDict
 
-from erasurehead.optimizers._order_kinds import kind_of
-
 if TYPE_CHECKING:
     from erasurehead.engines import Arrived
 
@@ -37,6 +35,7 @@ NoticeKind: TypeAlias = Literal[
     "unrecorded",
     "model_moved",
     "model_lost",
+    "untracked",
 ]
 """The kinds of notices, and the data of each.
 
@@ -48,7 +47,9 @@ About workers, with `reason` in words:
 `joined`              it, or a replacement with its number, has joined (again); `host`
 `suspected`           it seems to hang: it has been silent for `seconds`; `reason`
 `cleared`             it does not hang: it answered after `seconds`; `reason`
-`lied`                it lied and is put aside; `reason`
+`lied`                it lied and is put aside; `reason`. If it was questioned: `against` which other, in how many
+                      `rounds` of how many `numbers`, about which `task`, of which it `claimed` a number where another
+                      is `right`, and how many tasks were `computed` here
 `failed`              it said that it cannot answer; `reason`
 `refused`             messages cannot be used: `messages`, of `workers`; `reason`
 `held`                messages contradict others, and are kept until more have come: `messages`, of `workers`; `reason`
@@ -79,11 +80,11 @@ About the records:
 
 ===================== ================================================================================================
 `older_checkpoint`    the run goes on from an older checkpoint than its newest; `reason`
-`rewritten`           a damaged `file` of the run folder is written again, or written on; `reason`; for rows, how many
-                      are `lost`
+`rewritten`           a damaged `file` of the run folder is written again; `reason`
 `unrecorded`          records or checkpoints could not be written; `reason`
 `model_moved`         the model could not be saved in the run folder; it is in `folder`
 `model_lost`          it could not be saved anywhere
+`untracked`           a `tracker` is put aside, or something was `left_out` of what it was to show; `reason`
 ===================== ================================================================================================
 """
 
@@ -127,10 +128,11 @@ class Notice:
         return str(self.data.get("reason", ""))
 
 
-WorkerEventKind: TypeAlias = Literal["died", "joined", "failed", "offered", "broken_off", "reported"]
+WorkerEventKind: TypeAlias = Literal["died", "joined", "failed", "offered", "broken_off", "reported", "asked"]
 """The worker is gone, has joined (again), or reported that it cannot answer; there is room for more workers; the round
 was broken off so that the code could be resized for the remaining workers; or it was one of reports, or of sums one of
-which was lost, and was followed by one of sums."""
+which was lost, and was followed by one of sums; or one of questions to workers whose messages contradicted each other,
+after the round of these."""
 
 
 BEFORE = -1
@@ -151,8 +153,8 @@ class WorkerEvent:
         host: host of the worker, or with room for more; empty where unknown.
         count: how many more workers there is room for.
         broken: for a death: whether the worker itself reported that it cannot run its program.
-        begin: for a round that was broken off, or was one of reports: when it had begun, in seconds since training
-            began.
+        begin: for a round that was broken off, or was one of reports or questions: when it had begun, in seconds since
+            training began.
     """
 
     kind: WorkerEventKind
@@ -238,11 +240,6 @@ class StepRow:
     def workers_noticed(self, *kinds: NoticeKind) -> list[int]:
         """Return the workers that notices of the given kinds are about, in order and with repetitions."""
         return [worker for notice in self.noticed(*kinds) for worker in notice.workers]
-
-    @property
-    def rough(self) -> bool:
-        """Whether the order asked for few arrivals, so that loss and gradient are rough estimates."""
-        return kind_of(self.kind).few
 
     @property
     def failures(self) -> int:

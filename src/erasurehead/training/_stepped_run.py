@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -17,13 +17,14 @@ from erasurehead._internal.resumable import from_plain
 from erasurehead.decoding._layout import Layout
 from erasurehead.engines import Engine, Order
 from erasurehead.engines._base import PRECISE
-from erasurehead.errors import Unreachable, invalid, numbered
+from erasurehead.errors import invalid
 from erasurehead.faults import FaultPolicy
 from erasurehead.optimizers import Optimizer
 from erasurehead.optimizers._base import Early
 from erasurehead.optimizers._curvature_block import most_numbers
 from erasurehead.optimizers._order_kinds import kind_of, work_of
-from erasurehead.problems import Problem
+from erasurehead.problems import Problem, ShardedProblem
+from erasurehead.problems._linear import LinearProblem
 from erasurehead.schemes import Scheme
 from erasurehead.training._assignment import Assignment
 from erasurehead.training._callbacks import Callback
@@ -35,7 +36,7 @@ from erasurehead.training._round_state import RoundResult
 from erasurehead.training._rows import Notice, StepRow
 from erasurehead.training._stepper import Answered, Oracle, Stepper, answer_of
 from erasurehead.training._stopping import Stopping
-from erasurehead.training._sums import REPORT, HolderLost, name_holders, reporting
+from erasurehead.training._sums import reporting
 from erasurehead.training._task_counts import Counting, Neglected, sentence
 from erasurehead.training._waiting import PoolShrunk
 from erasurehead.training._workers import WorkerPool
@@ -97,7 +98,7 @@ class WorkerOracle(Oracle[WorkersAnswered, StepRow]):
         """
         while True:
             try:
-                order, result = self._gather(asked, tried)
+                order, result = gathered(self.rounds, self._pool, partial(self.orders.next, asked), tried)
                 break
             except PoolShrunk:
                 self._pool.settle()  # if that changes nothing, the next round raises, or continues without the rule
@@ -121,37 +122,6 @@ class WorkerOracle(Oracle[WorkersAnswered, StepRow]):
             took=result.took,
         )
         return WorkersAnswered(order, answer, result)
-
-    def _gather(self, asked: Order, tried: bool) -> tuple[Order, RoundResult]:
-        """Run a round, or one for reports and then one for sums; return the order of the last one, and what came."""
-        if self._pool.assignment.scheme.levels:
-            return gathered(self.rounds, self._pool, partial(self.orders.next, asked), tried)
-        order = self.orders.next(asked)
-        result = self.rounds.gather(order, tried)
-        if REPORT not in order.note or result.overflowed:
-            return order, result
-        aside, gone = set[int](), set[int]()
-        while True:
-            present = [worker for worker in self._pool.present() if worker not in aside]
-            trusted = [worker for worker in present if worker not in self.rounds.suspects]
-            for some in (trusted, present):
-                if naming := name_holders(result, order.round, some, self.orders.round, gone):
-                    break
-            if naming is None and aside:
-                raise Unreachable(
-                    f"step {order.step}: {numbered('worker', sorted(aside))} cannot send the sum of what was finished, "
-                    "and nobody else holds all of it. A larger load tolerates more failures."
-                )
-            if naming is None:
-                self.rounds.break_off()
-                raise PoolShrunk(f"step {order.step}: the holders of some task are gone since they have reported it.")
-            sums = self.orders.next(asked, naming.note)
-            told = sums if naming.computes else replace(sums, points=())
-            try:
-                return sums, self.rounds.gather(told, tried, naming).after(result)
-            except HolderLost as lost:
-                aside.update(lost.failed)
-                gone.update(lost.gone)
 
     def record(self, answered: WorkersAnswered, optimizer: Optimizer) -> StepRow:
         """Return the row of a step, after the callbacks were given it, and all who learn from it have learnt."""
@@ -238,8 +208,34 @@ class WorkerOracle(Oracle[WorkersAnswered, StepRow]):
         self._counting.restore(state["counting"])
 
 
+_PIECES = 6  # of a task, each of which is sent by itself where that pays, and can be computed by another worker
+_MOST_MESSAGES = 18  # of a worker then
+_MOST_NUMBERS = 2**25  # of all these: 256 MiB
+
+
 Programs: TypeAlias = tuple[list[CodedProgram], Layout, Layout | None]
 """The programs of a scheme's workers, the layout of their messages, and that of messages per task, if there are any."""
+
+
+def in_pieces(scheme: Scheme, problem: Problem, form: Callable[[Scheme], Programs]) -> tuple[Scheme, Programs]:
+    """Return a scheme whose steps may stop early, with its tasks cut into as many pieces as the data allow.
+
+    Arguments:
+        scheme: the scheme; it is returned as it is if it is as well without pieces, or their messages are too many.
+        problem: what is minimised.
+        form: returns the programs of a scheme.
+
+    Returns:
+        The scheme, and its programs.
+    """
+    if scheme.finer is not None and scheme.by_task is not None and isinstance(problem, LinearProblem | ShardedProblem):
+        pieces = min(_PIECES, _MOST_MESSAGES // scheme.code.load, problem.n_samples // scheme.code.n_tasks)
+        if pieces > 1:
+            formed = form(finer := scheme.finer(pieces))
+            messages = [spec.length for program in formed[0] for spec in program.sent(by_task=True)]
+            if sum(messages) <= _MOST_NUMBERS:
+                return finer, formed
+    return scheme, form(scheme)
 
 
 def laid_out(scheme: Scheme, problem: Problem, optimizer: Optimizer, shards: Shards, by_task: bool) -> Programs:
@@ -303,7 +299,8 @@ class SteppedRun:
         self._callbacks, self._stopping = callbacks, stopping
         self._shards: Shards = {}
         self._by_task = bool(early) and not policy.verify
-        self.pool = WorkerPool(engine, Assignment.first(scheme, *self._form(scheme)), self._form, policy)
+        scheme, formed = in_pieces(scheme, problem, self._form) if self._by_task else (scheme, self._form(scheme))
+        self.pool = WorkerPool(engine, Assignment.first(scheme, *formed), self._form, policy)
         self.oracle = WorkerOracle(problem, self.pool, stopping, callbacks, early=early, lossy=lossy)
         self._rounds, self._log = self.oracle.rounds, self.oracle.rounds.log
         self._stepper = Stepper(optimizer, self.oracle)

@@ -19,7 +19,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, finite
 from erasurehead._internal.signals import uninterrupted
 from erasurehead.engines import Order
-from erasurehead.errors import Diverged, InvalidArgument
+from erasurehead.errors import Diverged, InvalidArgument, invalid
 from erasurehead.optimizers import Optimizer
 from erasurehead.optimizers._base import Answer
 from erasurehead.optimizers._order_kinds import asks_curvature, block_of, models_of
@@ -88,13 +88,21 @@ class Stepper(Generic[A, R]):
             Diverged: if the objective, or the model that the step leads to, is not finite; or as the oracle raises it.
         """
         optimizer = self._optimizer
-        tried = optimizer.trying
-        answered = self._oracle.answer(optimizer.ask(), tried)
+        tried, shape, order = optimizer.trying, optimizer.x.shape, optimizer.ask()
+        if not isinstance(order, Order):  # pyright: ignore[reportUnnecessaryIsInstance]  # of somebody's own optimizer
+            raise invalid("optimizer", "must return an order when it is asked", order)
+        answered = self._oracle.answer(order, tried)
         value, step = answered.answer.value, answered.order.step
         if value is not None and not math.isfinite(value) and not tried:  # gradients may be finite there
             raise Diverged(DIVERGED.format(step=step, what="objective is"))
         with uninterrupted():  # once the model has moved, the step must be recorded
+            taken = optimizer.step
             optimizer.tell(answered.answer)
+            if optimizer.step != taken + 1:
+                hint = "tell ends with self.step += 1"
+                raise invalid("optimizer", "must count each answer as a step", optimizer.step - taken, hint)
+            if not isinstance(optimizer.x, np.ndarray) or optimizer.x.shape != shape:  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise invalid("optimizer", f"must leave a model of shape {shape} in x", optimizer.x)
             if not finite(optimizer.x):
                 raise Diverged(DIVERGED.format(step=step, what="model that it ends with is"))
             return self._oracle.record(answered, optimizer)

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from erasurehead._internal.arrays import Array, Tree, squared_norm
-from erasurehead.errors import check_count, invalid, real
+from erasurehead.errors import check_count, check_positive, invalid
 from erasurehead.problems import Problem
 from erasurehead.training._evaluator import Evaluator, EvaluatorLost, Measured, Metric, spare_core
 from erasurehead.training._optimum import Optimum, find_optimum
@@ -120,8 +120,8 @@ class Stopping:
         self.until = None if until is None else Until.parse(until)
         self.patience = None if patience is None else check_count("patience", patience)
         for name, value in (("max_seconds", max_seconds), ("tolerance", tolerance)):
-            if value is not None and not (math.isfinite(real(value)) and value > 0.0):
-                raise invalid(name, "must be a finite number greater than 0", value)
+            if value is not None:
+                check_positive(name, value, "must be a finite number greater than 0")
         self.max_seconds = math.inf if max_seconds is None else float(max_seconds)
         self.tolerance = tolerance
         self.every = max(1, every)

@@ -16,7 +16,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +29,11 @@ from erasurehead.decoding import make_decoder
 from erasurehead.decoding._layout import Layout
 from erasurehead.engines import MessageSpec, Order
 from erasurehead.engines._base import TURNS
-from erasurehead.errors import EngineError, ErasureHeadError
+from erasurehead.errors import EngineError
 from erasurehead.optimizers._order_kinds import sections, work_of
 from erasurehead.training._assignment import Assignment
 from erasurehead.training._programs import CodedProgram, MessageRecipe, as_asked, with_curvature
-
-if TYPE_CHECKING:
-    from erasurehead.training._round_state import RoundResult
+from erasurehead.training._round_state import Asking, RoundResult
 
 REPORT = "report"
 """Key of the note of an order whose messages say that a task is finished, and nothing else."""
@@ -165,39 +163,9 @@ def reporting(programs: Sequence[CodedProgram], layout: Layout) -> list[Reportin
     return made
 
 
-@dataclass(frozen=True, eq=False)
-class Naming:
-    """Who is to send which sum.
-
-    Arguments:
-        assignment: those who are named, each with one message.
-        note: what the order says.
-        reported: the messages by which the tasks were reported that are summed.
-        computes: whether somebody is named for a task that is not finished there, and has to know the model again.
-    """
-
-    assignment: Assignment
-    note: Mapping[str, Any]
-    reported: Collection[int]
-    computes: bool
-
-
-class HolderLost(ErasureHeadError):
-    """Somebody who was named will not send the sum, but others can.
-
-    Arguments:
-        failed: workers who said that they cannot, or whose sums are of no use.
-        gone: workers who are not waited for any more, so that nothing is known of what they had finished.
-    """
-
-    def __init__(self, failed: Collection[int], gone: Collection[int]) -> None:
-        super().__init__("a worker that was named is lost")
-        self.failed, self.gone = failed, gone
-
-
 def name_holders(
     reports: RoundResult, of: int, present: Collection[int], order_round: int, gone: Collection[int] = ()
-) -> Naming | None:
+) -> Asking | None:
     """Name one holder for each task: who reported it first, or else the one who has least to compute.
 
     Arguments:
@@ -226,13 +194,14 @@ def name_holders(
             return None
         chosen[task] = min(rows, key=lambda row: fresh[workers[row]])
         fresh[workers[chosen[task]]] += 1
-    numbers = {row: message for (_, message), (row, _) in assignment.numbers.items()}
+    numbers = assignment.messages_of_rows
     note = {
         "of": of,
         "tasks": [numbers[row] for row in chosen.values()],
         "fresh": [numbers[row] for row in chosen.values() if row not in finished],
     }
-    return Naming(_summing(assignment, chosen, -1 - order_round), {NAMED: note}, finished, len(chosen) > len(finished))
+    named = _summing(assignment, chosen, -1 - order_round)
+    return Asking(reports, named, {NAMED: note}, True, finished, len(chosen) > len(finished))
 
 
 def _summing(assignment: Assignment, chosen: Mapping[int, int], generation: int) -> Assignment:

@@ -33,27 +33,36 @@ class TurnChoice(Resumable):
     (Placement and order are told apart as in SPARe, arXiv:2603.00357. To learn from the run which order pays is ours.)
     """
 
-    checkpointed = ("_seconds", "_taken")
+    checkpointed = ("_seconds", "_known", "_taken")
 
     def __init__(self) -> None:
         self._seconds: dict[int, float] = {}  # that a task takes each worker
+        self._known = set[int]()  # those who have sent something, so that it is no mere bound
         self._taken = [0.0, 0.0]  # that steps would have taken on average: in the fixed order, and by speed
         self._read: tuple[GradientCode | None, Turns] = (None, ())  # the tasks of a code's workers
 
-    def learn(self, rows: Sequence[ArrivalRow], assignment: Assignment, able: Collection[int]) -> Turns:
+    def learn(
+        self, rows: Sequence[ArrivalRow], assignment: Assignment, able: Collection[int], judges: bool = True
+    ) -> Turns:
         """Learn from the rows of a finished round, and return the turns of the next one; none for the fixed order.
 
         Arguments:
             rows: those that came late are not read.
-            assignment: the workers; each message is the gradient of one task.
+            assignment: the workers; where they are asked for sums, it says how tasks would be sent one by one.
             able: the positions whose worker can still answer.
+            judges: whether it was a round for a whole gradient, in which the order of tasks counts.
         """
-        if self._read[0] is not assignment.code:
-            self._read = assignment.code, _tasks_of(assignment.code)
-        tasks, workers, found = self._read[1], assignment.worker_ids, _seconds_of(rows)
+        decoder = assignment.scheme.by_task
+        code = assignment.code if decoder is None else decoder.code
+        if self._read[0] is not code:
+            self._read = code, _tasks_of(code)
+        tasks, workers, (found, done) = self._read[1], assignment.worker_ids, _seconds_of(rows)
         known = {**found, **self._seconds}
         if not known:
             return ()
+        if not judges:
+            self._remember(found, done)
+            return assignment.turns
         usual = sorted(known.values())[len(known) // 2]
         expected = [self._seconds.get(worker, usual) for worker in workers]
         now = [found.get(worker, before) for worker, before in zip(workers, expected, strict=True)]
@@ -61,15 +70,28 @@ class TurnChoice(Resumable):
             _MEMORY * before + (1.0 - _MEMORY) * duration(tasks, turns, now, able)
             for before, turns in zip(self._taken, (None, by_speed(tasks, expected, able)), strict=True)
         ]
-        self._seconds.update(
-            {worker: _LAST * new + (1.0 - _LAST) * self._seconds.get(worker, new) for worker, new in found.items()}
-        )
-        if self._taken[1] >= _SURE * self._taken[0]:
+        self._remember(found, done)
+        if (decoder is not None and not assignment.by_task) or self._taken[1] >= _SURE * self._taken[0]:
             return ()
         expected = [self._seconds.get(worker, usual) for worker in workers]
         planned, held = by_speed(tasks, expected, able), assignment.turns
         worth = not held or duration(tasks, planned, expected, able) < _SURE * duration(tasks, held, expected, able)
         return planned if worth else held
+
+    def _remember(self, found: Mapping[int, float], done: Collection[int]) -> None:
+        """Learn how long a task has taken workers.
+
+        Arguments:
+            found: seconds by worker.
+            done: the workers that have sent something; of the others it is known that it takes no less.
+        """
+        for worker, new in found.items():
+            before = self._seconds.get(worker, new)
+            if worker not in done:
+                self._seconds[worker] = max(before, new)
+            else:
+                self._seconds[worker] = _LAST * new + (1.0 - _LAST) * before if worker in self._known else new
+        self._known.update(done)
 
 
 def _tasks_of(code: GradientCode) -> Turns:
@@ -79,8 +101,8 @@ def _tasks_of(code: GradientCode) -> Turns:
     return [[task_of[row] for row in own] for own in rows]
 
 
-def _seconds_of(rows: Sequence[ArrivalRow]) -> dict[int, float]:
-    """Return how long a task has taken the workers of a round; at least so long where none of theirs has come."""
+def _seconds_of(rows: Sequence[ArrivalRow]) -> tuple[dict[int, float], Collection[int]]:
+    """Return how long a task has taken the workers of a round; and whose have come: others take at least so long."""
     sent: dict[int, tuple[float, float]] = {}  # work, and when it was done
     waiting: dict[int, float] = {}
     for row in rows:
@@ -92,7 +114,7 @@ def _seconds_of(rows: Sequence[ArrivalRow]) -> dict[int, float]:
             work, end = sent.get(row.worker, (0.0, 0.0))
             sent[row.worker] = work + row.work, max(end, row.seconds - (row.started or 0.0))
     found = {**waiting, **{worker: end / work for worker, (work, end) in sent.items()}}
-    return {worker: max(seconds, _LEAST) for worker, seconds in found.items()}
+    return {worker: max(seconds, _LEAST) for worker, seconds in found.items()}, sent
 
 
 def by_speed(tasks: Turns, seconds: Sequence[float], able: Collection[int]) -> list[list[int]]:

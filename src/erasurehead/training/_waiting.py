@@ -7,12 +7,13 @@ it will never be met, and somebody has to say whether the round goes on without 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import final
 
 from erasurehead._internal.signals import overdue
-from erasurehead.errors import Diverged, ErasureHeadError, NothingUnderWay, Unreachable, numbered
+from erasurehead.errors import Diverged, ErasureHeadError, NothingUnderWay, Unreachable, invalid, numbered
 from erasurehead.faults._byzantine import NOT_FINITE
 from erasurehead.schemes.wait_rules import Verdict
 from erasurehead.schemes.wait_rules._alarm import Alarm
@@ -22,7 +23,6 @@ from erasurehead.training._intake import Intake
 from erasurehead.training._round_state import Round
 from erasurehead.training._rows import Notice
 from erasurehead.training._stepper import DIVERGED
-from erasurehead.training._sums import HolderLost
 from erasurehead.training._workers import WorkerPool
 
 STUCK = (
@@ -50,8 +50,17 @@ class PoolShrunk(ErasureHeadError):
     """The wait rule cannot be met with the workers that are left, but may be once the code is resized over them."""
 
 
-class LevelLost(PoolShrunk):
-    """More workers were lost than the level tolerates for whose messages they were asked; a higher one may be met."""
+class AnswersLost(ErasureHeadError):
+    """Of what was asked for, too little will come, but something else can be asked for.
+
+    Arguments:
+        failed: workers who said that they cannot answer, or whose messages are of no use.
+        gone: workers who are not waited for any more, so that nothing is known of what they had finished.
+    """
+
+    def __init__(self, failed: Collection[int], gone: Collection[int]) -> None:
+        super().__init__("too few of those who were asked will answer")
+        self.failed, self.gone = failed, gone
 
 
 class WaitsFor(Enum):
@@ -83,14 +92,13 @@ class UnmetRules:
 
         Raises:
             Diverged: if the vectors that came say that the model has.
-            HolderLost: if sums are waited for, of which others can send what is missing.
-            LevelLost: if it is that of a level, and there is a higher one.
+            AnswersLost: if others can send what is missing, or more of it can be asked for.
             PoolShrunk: if the rule may be met once the code is resized for the workers that are left.
             Unreachable: if no task can be had any more, or the fault policy wants none to be left out.
         """
         level = current.assignment.level
         if level is not None and level + 1 < len(current.assignment.scheme.levels):
-            raise LevelLost(current.why_never(self.pool.dead))
+            raise AnswersLost((), ())
         reasons = [*current.refused.values()]
         if reasons and not current.view.arrived and {*reasons} == {NOT_FINITE}:  # no worker's fault
             what = "only message is" if len(reasons) == 1 else f"{len(reasons)} messages are all"
@@ -99,7 +107,7 @@ class UnmetRules:
         erased |= {current.assignment.workers_of_rows[message] for message in current.refused}
         if current.named:
             workers = enumerate(current.assignment.worker_ids)
-            raise HolderLost(erased, [worker for place, worker in workers if place not in current.view.able])
+            raise AnswersLost(erased, [worker for place, worker in workers if place not in current.view.able])
         if erased and decodes(current):
             workers = sorted(erased)
             who = numbered("worker", workers)
@@ -155,7 +163,7 @@ class Waiting:
     _reported: float = field(default=0.0, init=False)  # when callbacks were last told who is late
 
     def wait(self, time_is_up: float) -> None:
-        """Wait until the rule says stop, or what takes its place is there.
+        """Wait until the rule says stop, or what takes its place is there, or workers have to be questioned.
 
         Arguments:
             time_is_up: when to break off, in the engine's seconds; inf for never.
@@ -163,14 +171,15 @@ class Waiting:
         Raises:
             TimeIsUp: if the time has passed.
             NothingUnderWay: if the rule goes on waiting although nothing can come any more.
-            Diverged, HolderLost, PoolShrunk, Unreachable: as `UnmetRules.resort`.
+            AnswersLost, Diverged, PoolShrunk, Unreachable: as `UnmetRules.resort`.
         """
         current = self.current
         alarm = Alarm(current.rule)
         self._reported = 0.0
-        while True:
+        while not current.disputes:
             view = current.view
-            view.pass_time(alarm.elapsed(self.pool.engine.now() - current.begin))
+            if not current.over:
+                view.pass_time(alarm.elapsed(self.pool.engine.now() - current.begin))
             verdict = self._verdict()
             if verdict is Verdict.STOP:
                 if self._waits_for is WaitsFor.REST:
@@ -180,6 +189,8 @@ class Waiting:
                 by_rule = self._waits_for is WaitsFor.RULE
                 wake = alarm.next(view) if by_rule else None
                 if not by_rule or wake is not None or current.held or view.hopeful:
+                    if current.over:
+                        raise PoolShrunk(current.why_never(self.pool.dead))
                     self._take_next(alarm, wake, time_is_up)
                     continue
                 if view.whole:
@@ -234,7 +245,10 @@ class Waiting:
         if not (view.able or view.arrived):  # a deadline would go on without workers for ever
             return Verdict.UNREACHABLE
         if self._waits_for is WaitsFor.RULE:
-            return self.current.rule.verdict(view)
+            verdict = self.current.rule.verdict(view)
+            if not isinstance(verdict, Verdict):  # pyright: ignore[reportUnnecessaryIsInstance]  # of somebody's own rule
+                raise invalid(f"verdict(view) of the wait rule {self.current.rule}", "must be a Verdict", verdict)
+            return verdict
         if len(view.pending):
             return Verdict.WAIT
         if self._waits_for is WaitsFor.EXACT and not decodes(self.current):  # more was erased meanwhile

@@ -1,7 +1,6 @@
 """The workers of a run: who lives, on which host, and who takes over from the dead.
 
-`WorkerPool` follows them through starts, deaths, joins and resizes. At any time they work under one `Assignment`, and
-`spread` says which host each of them goes to.
+`WorkerPool` follows them through starts, deaths, joins and resizes. At any time they work under one `Assignment`.
 """
 
 from __future__ import annotations
@@ -9,8 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, cast, final
 
@@ -23,10 +21,11 @@ from erasurehead.decoding._layout import Layout
 from erasurehead.delays._speeds import Speeds
 from erasurehead.engines import Arrived, Died, Engine, Failed, Joined
 from erasurehead.engines._base import NoRoom, Offered
-from erasurehead.errors import EngineError, InvalidArgument, counted, numbered
+from erasurehead.errors import EngineError, InvalidArgument, counted, invalid, numbered
 from erasurehead.faults import FaultPolicy
 from erasurehead.schemes import Scheme
 from erasurehead.training._assignment import Assignment, reassigned
+from erasurehead.training._hosts import spread
 from erasurehead.training._programs import CodedProgram
 from erasurehead.training._rows import ArrivalRow, Notice, NoticeKind
 
@@ -124,6 +123,13 @@ class WorkerPool(Resumable):
         engine, assignment = self.engine, self.assignment
         begin = engine.now()
         hosts = spread(assignment.code, engine.hosts())
+        wanted = assignment.code.parameters.get("hosts", hosts)
+        if wanted != hosts:
+            there = ", ".join(
+                f"{name} ({'any number' if room is None else room})" for name, room in engine.hosts().items()
+            )
+            rule = "must be machines of the engine with room for their workers"
+            raise invalid("hosts", rule, wanted, f"there are {there}")
         for position, worker in enumerate(assignment.worker_ids):
             engine.assign(worker, assignment.programs[position], hosts[position])
             self.coming[worker] = begin + START_TIMEOUT
@@ -278,15 +284,6 @@ class WorkerPool(Resumable):
         """Ask workers for their messages in another order from the next round on: see `Assignment.turns`."""
         if list(turns) != list(self.assignment.turns):
             self.assignment = self.assignment.in_turns(turns)
-
-    @contextmanager
-    def asking(self, level: int) -> Generator[None]:
-        """Ask workers, for as long as the context is open, for their messages of one level of a nested code alone."""
-        whole, self.assignment = self.assignment, self.assignment.at_level(level)
-        try:
-            yield
-        finally:
-            self.assignment = whole
 
     # --- resizing the code -----------------------------------------------------------------------------------------
 
@@ -483,48 +480,3 @@ class WorkerPool(Resumable):
 def _speeds_of(code: GradientCode) -> list[float]:
     """Return the speeds by which a code deals out its tasks."""
     return list(cast("Sequence[float]", code.parameters["speeds"]))
-
-
-def spread(
-    code: GradientCode, hosts: Mapping[str, int | None], settled: Mapping[int, str] | None = None
-) -> list[str | None]:
-    """Return the host of each of a code's workers, shape (n_workers,); None where all hosts are full.
-
-    Worker by worker, each goes to the host with the fewest replicas of its tasks, and among several such hosts to the
-    emptiest, so that the loss of one host costs as few tasks as possible.
-
-    Arguments:
-        code: says which worker holds which tasks.
-        hosts: each host, with the number of workers that it has room for; None for any number.
-        settled: the hosts of workers that already run, and stay there.
-
-    >>> from erasurehead.codes import fractional_repetition
-    >>> spread(fractional_repetition(4, load=2), {"a": None, "b": None})
-    ['a', 'b', 'a', 'b']
-    """
-    names = list(hosts)
-    rooms = np.array([np.inf if room is None else room for room in hosts.values()])
-    replicas = np.zeros((len(names), code.n_tasks))  # replicas of each task on each host
-    count = np.zeros(len(names))
-    settled = settled or {}
-    for worker, name in settled.items():
-        if name in hosts:
-            replicas[names.index(name), code.tasks_of(worker)] += 1
-            count[names.index(name)] += 1
-    chosen: list[str | None] = []
-    for worker in range(code.n_workers):
-        tasks = code.tasks_of(worker)
-        if worker in settled:
-            chosen.append(settled[worker])
-            continue
-        free = count < rooms
-        if not free.any():
-            chosen.append(None)
-            continue
-        clash = np.where(free, replicas[:, tasks].sum(axis=1), np.inf)
-        fullness = np.where(np.isinf(rooms), count, count / np.maximum(rooms, 1.0))
-        host = int(np.lexsort((fullness, clash))[0])
-        replicas[host, tasks] += 1
-        count[host] += 1
-        chosen.append(names[host])
-    return chosen

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from erasurehead._internal.documents import Entries
 from erasurehead._internal.storage.folders import Folder
 from erasurehead.errors import DataError
 from erasurehead.runs._jsonl import object_in
@@ -64,7 +65,7 @@ def _begin_of(file: int, step: float) -> int:
     return low
 
 
-def _row(line: bytes) -> Mapping[str, Any]:
+def _row(line: bytes) -> Entries:
     return object_in(line, Path(ARRIVALS), 0)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.documents import Entries
 from erasurehead.errors import DataError
 
 MOST_WORKERS = 1 << 17
@@ -18,13 +18,13 @@ _FIRST_ROWS = 1024
 _BITS_AT_ONCE = 1 << 26
 
 
-def number(row: Mapping[str, Any], name: str) -> float:
+def number(row: Entries, name: str) -> float:
     """Return a number of a row; NaN if there is none."""
     value = row.get(name)
     return float(value) if isinstance(value, int | float) and abs(value) < 1e300 else math.nan
 
 
-def numbers(row: Mapping[str, Any], name: str) -> IntArray:
+def numbers(row: Entries, name: str) -> IntArray:
     """Return the numbers of workers in a row, of a field that is a list of them; empty if there is none.
 
     Raises:
@@ -39,9 +39,15 @@ def numbers(row: Mapping[str, Any], name: str) -> IntArray:
     return found
 
 
-def entries(value: Any) -> Mapping[str, Any]:
+def newest(column: Array) -> float:
+    """Return the last number of a column; NaN if there is none."""
+    known = column[np.isfinite(column)]
+    return float(known[-1]) if len(known) else math.nan
+
+
+def entries(value: Any) -> Entries:
     """Return what should be an object with keys; none if it is something else."""
-    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+    return cast("Entries", value) if isinstance(value, dict) else {}
 
 
 class GrowingColumns:
@@ -62,7 +68,7 @@ class GrowingColumns:
     def __getitem__(self, name: str) -> Array:
         return self._data[self.names.index(name), : self._size]
 
-    def add(self, row: Mapping[str, Any]) -> None:
+    def add(self, row: Entries) -> None:
         """Add what a row says of the columns."""
         if self._size == self._data.shape[1]:
             self._data = np.pad(self._data, ((0, 0), (0, self._size)))

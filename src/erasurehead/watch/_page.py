@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
 import time
-from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from erasurehead._internal.atomic_files import write_whole
+from erasurehead._internal.documents import Entries
 from erasurehead._internal.storage.access import Access
+from erasurehead._internal.user_files import StrPath
 from erasurehead.errors import InvalidArgument
 from erasurehead.runs._jsonl import to_line
 from erasurehead.training._result import LOWER_IS_BETTER
@@ -47,7 +46,7 @@ def policy() -> str:
     )
 
 
-def page(data: Mapping[str, Any]) -> str:
+def page(data: Entries) -> str:
     """Return the page with its data, which are text in it, whatever they contain."""
     shown = to_line({**data, "lower": sorted(LOWER_IS_BETTER)}).strip()
     for letter in "<>&":  # so that nothing in it ends the script or begins another
@@ -56,8 +55,8 @@ def page(data: Mapping[str, Any]) -> str:
 
 
 def write_report(
-    folder: str | os.PathLike[str],
-    path: str | os.PathLike[str],
+    folder: StrPath,
+    path: StrPath,
     overwrite: bool = False,
     access: Access = "private",
 ) -> Path:

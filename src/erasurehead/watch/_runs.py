@@ -5,30 +5,46 @@ from __future__ import annotations
 import base64
 import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from heapq import merge
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
-from erasurehead._internal.documents import from_json
+from erasurehead._internal.documents import Entries, PlainData, from_json
 from erasurehead._internal.storage.folders import Folder
+from erasurehead.errors import DataError
 from erasurehead.optimizers._order_kinds import kind_of
 from erasurehead.runs import RunFolder
 from erasurehead.runs._locks import is_locked
 from erasurehead.runs._names import EVALUATIONS, LOCK, MEANS, PEERS, STEPS, VIEW_CHANGES, WAITING
 from erasurehead.watch._answers import answers
-from erasurehead.watch._columns import MOST_WORKERS, GrowingColumns, WorkerSets, curve, entries, number, numbers
+from erasurehead.watch._columns import (
+    MOST_WORKERS,
+    GrowingColumns,
+    WorkerSets,
+    curve,
+    entries,
+    newest,
+    number,
+    numbers,
+)
+from erasurehead.watch._metrics import Sample
 from erasurehead.watch._tail import Tail
 
 NOBODY, GONE = 254, 255
 """Cells of a heat map in which a worker was not there yet, or was dead; others hold percentages."""
 
+STATES = {"w": "working", "-": "waiting", "l": "late", "s": "suspected", "a": "put aside", "x": "dead"}
+"""What a worker does, by the letter that stands for it."""
+
 _RECENT = 50  # steps over which it is counted how often workers are late
 _MOST_NOTICES = 300  # that the page is told of, the newest ones
 _MOST_METRICS = 8
+_FIGURES = {"loss": "loss", "wait_seconds": "waited", "residual": "residual"}  # that are told of the newest step
 _MOST_RANKS = 4096  # of a team of networks
 
 Seconds = tuple[float, float]
@@ -81,8 +97,8 @@ class WatchedRun:
     def __init__(self, place: Path) -> None:
         self.place = place
         self.problem = ""
-        self.faults: list[Mapping[str, Any]] = []
-        self.live, self._about = False, dict[str, Any]()
+        self.faults: list[Entries] = []
+        self.live, self._about = False, PlainData()
         self.begin()
 
     def begin(self) -> None:
@@ -91,7 +107,7 @@ class WatchedRun:
         self.columns = {name: GrowingColumns(*names) for name, names in self.files.items()}
         self.seconds, self._n_workers = 0.0, 0
         self._missing, self._dead = WorkerSets(), WorkerSets()
-        self._notices, self._n_notices = list[Mapping[str, Any]](), 0
+        self._notices, self._n_notices = list[Entries](), 0
         self._flags: dict[int, str] = {}
         self._metrics: dict[str, GrowingColumns] = {}
 
@@ -130,7 +146,7 @@ class WatchedRun:
             self._n_workers = max(self._n_workers, int(workers) if 0 < workers < MOST_WORKERS else 0)
         return self.live
 
-    def _take(self, name: str, row: Mapping[str, Any]) -> None:
+    def _take(self, name: str, row: Entries) -> None:
         """Take in a row of a file."""
         for metric, value in entries(row.get("metrics")).items():
             if metric in self._metrics or len(self._metrics) < _MOST_METRICS:
@@ -149,18 +165,18 @@ class WatchedRun:
             for notice in map(entries, cast("list[Any]", told) if isinstance(told, list) else ()):
                 self._notice(notice)
 
-    def _add(self, name: str, row: Mapping[str, Any]) -> None:
+    def _add(self, name: str, row: Entries) -> None:
         self.columns[name].add(row)
         self.seconds = np.fmax(self.seconds, number(row, "end")).item()
 
-    def _notice(self, notice: Mapping[str, Any]) -> None:
+    def _notice(self, notice: Entries) -> None:
         worker = notice.get("worker")
         if type(worker) is int and 0 <= worker < MOST_WORKERS:
             self._flags[worker] = str(notice.get("kind"))
         self._n_notices += 1
         self._notices = [*self._notices[1 - _MOST_NOTICES :], notice]
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> PlainData:
         """Return how the run stands."""
         return {
             "name": self.place.name,
@@ -171,33 +187,81 @@ class WatchedRun:
             "seconds": self.seconds,
             "n_workers": self._n_workers,
             "read": [sum(tail.done for tail in self._tails.values()), sum(tail.size for tail in self._tails.values())],
-            "notices": [*self.faults, *self._notices],
+            "notices": [*merge(self.faults, self._notices, key=lambda notice: number(notice, "time"))],
             "n_notices": len(self.faults) + self._n_notices,
-            "flags": self._flags,
             **self._about,
-            **self._now(),
+            **(now := self._now()),
+            "states": "".join(self._states(now)),
         }
 
-    def _now(self) -> dict[str, Any]:
+    def samples(self) -> Iterator[Sample]:
+        """Yield how the run stands, as numbers by name."""
+        about, labels = self.about(), {"run": self.place.name}
+        for name, value in {
+            "live": self.live,
+            "steps": about["steps"],
+            "seconds": self.seconds,
+            **self._newest(),
+        }.items():
+            yield name, labels, float(value)
+        for metric, column in self._metrics.items():
+            yield "metric", {**labels, "metric": metric}, newest(column["value"])
+        for state, said in STATES.items():
+            yield "workers", {**labels, "state": said}, float(about["states"].count(state))
+
+    def _newest(self) -> dict[str, float]:
+        """Return the newest figures of the run."""
+        columns = self.columns[STEPS]
+        received = columns["received"]
+        total = float(np.nansum(received)) if np.isfinite(received).any() else math.nan
+        values = {name: newest(columns[column]) for name, column in _FIGURES.items()}
+        return {**values, "received_bytes_total": total}
+
+    def _states(self, now: Entries) -> Array:
+        """Return what each worker does, as letters."""
+        states = self._doing(now)
+        states[[worker for worker in now["dead"] if worker < len(states)]] = "x"
+        for worker, kind in self._flags.items():
+            if kind in ("suspected", "lied") and worker < len(states):
+                states[worker] = "s" if kind == "suspected" else "a"
+        return states
+
+    def _doing(self, now: Entries) -> Array:
+        """Return what each worker does who is there."""
+        states: Any = np.full(self._n_workers, "w" if self.live else "-")
+        if not now["waits"]:
+            states[now["missing"]] = "l"
+            return states
+        asked = numbers(now["waiting"], "missing")
+        asked = asked[asked < self._n_workers]
+        overdue = number(now["waiting"], "waited") > 2.0 * (now["usual"] or 0.0)
+        states[:] = "-"
+        states[asked] = "w"
+        states[asked if overdue else np.intersect1d(asked, now["missing"])] = "l"
+        return states
+
+    def _now(self) -> PlainData:
         """Return what is known of the last steps and of the one that the run is in."""
         columns = self.columns[STEPS]
         steps, n = len(columns), self._n_workers
-        waiting: Any = {}
-        with contextlib.suppress(OSError, ValueError), Folder.open(self.place) as folder:
+        waiting: Entries = {}
+        with contextlib.suppress(OSError, ValueError, DataError), Folder.open(self.place) as folder:
             if self.live and folder.kind(WAITING):
-                waiting = from_json(folder.read(WAITING, 1 << 20))
+                found = entries(from_json(folder.read(WAITING, 1 << 20)))
+                waiting = {**found, "missing": numbers(found, "missing").tolist()}
+        following = float(columns["step"][-1] + 1) if steps else 0.0
         return {
             "steps": steps,
-            "next": float(columns["step"][-1] + 1) if steps else 0,
             "missing": np.flatnonzero(self._missing.counts(steps - 1, steps, n)).tolist(),
             "dead": np.flatnonzero(self._dead.counts(steps - 1, steps, n)).tolist(),
             "recent": self._missing.counts(steps - _RECENT, steps, n).tolist(),
             "of": min(steps, _RECENT),
             "usual": float(np.median(columns["waited"][-_RECENT:])) if steps else None,
             "waiting": waiting,
+            "waits": number(waiting, "step") == following,
         }
 
-    def view(self, excerpt: Excerpt) -> dict[str, Any]:
+    def view(self, excerpt: Excerpt) -> PlainData:
         """Return what to draw of a part of the run."""
         begin = 0.0 if excerpt.begin is None else excerpt.begin
         end = max(self.seconds if excerpt.end is None else excerpt.end, begin + 1e-9 + abs(begin) * 1e-9)
@@ -219,7 +283,7 @@ class WatchedRun:
             },
         }
 
-    def curves(self, seconds: Seconds, points: int) -> dict[str, Any]:
+    def curves(self, seconds: Seconds, points: int) -> PlainData:
         """Return the curves of a part of the run, by name."""
         columns = self.columns[STEPS]
         loss, few = columns["loss"], columns["few"] > 0
@@ -240,7 +304,7 @@ class WatchedRun:
         first = np.searchsorted(columns["end"], seconds[0], side="right")
         return int(first), int(np.searchsorted(columns["begin"], seconds[1]))
 
-    def _answers(self, seconds: Seconds, low: int, high: int, excerpt: Excerpt) -> dict[str, Any]:
+    def _answers(self, seconds: Seconds, low: int, high: int, excerpt: Excerpt) -> PlainData:
         """Return the single answers in a part of the run, with their steps, if there are not too many."""
         columns, (first, last) = self.columns[STEPS], self._range(seconds)
         fitting = excerpt.bars // max(1, high - low)
@@ -285,7 +349,7 @@ class WatchedPeers(WatchedRun):
         super().begin()
         self._gone: list[tuple[float, IntArray]] = []
 
-    def _take(self, name: str, row: Mapping[str, Any]) -> None:
+    def _take(self, name: str, row: Entries) -> None:
         super()._take(name, row)
         if name == VIEW_CHANGES:
             gone = numbers(row, "gone")
@@ -296,7 +360,7 @@ class WatchedPeers(WatchedRun):
             self._n_workers = max(self._n_workers, peer + 1)
         self._add(name, row)
 
-    def _now(self) -> dict[str, Any]:
+    def _now(self) -> PlainData:
         columns, last = self.columns[PEERS], np.zeros(self._n_workers)
         peers = columns["peer"].astype(int)
         np.maximum.at(last, peers, columns["end"])
@@ -317,7 +381,15 @@ class WatchedPeers(WatchedRun):
         rows = np.stack([columns[name][order] for name in columns.names[1:]])
         return np.split(rows, cuts, axis=1)[1:-1]
 
-    def curves(self, seconds: Seconds, points: int) -> dict[str, Any]:
+    def _newest(self) -> dict[str, float]:
+        columns, objective = self.columns[PEERS], self.columns[MEANS]["objective"]
+        return {"loss": newest(objective), "wait_seconds": newest(columns["end"] - columns["ready"])}
+
+    def _doing(self, now: Entries) -> Array:
+        silent = self.seconds - np.array(now["last"]) > 3.0 * np.array(now["lengths"])
+        return np.where(silent & self.live, "l", "w" if self.live else "-")
+
+    def curves(self, seconds: Seconds, points: int) -> PlainData:
         columns, means = self.columns[PEERS], self.columns[MEANS]
         order = np.argsort(columns["end"], kind="stable")
         return {
@@ -326,7 +398,7 @@ class WatchedPeers(WatchedRun):
             "waited": curve(columns["end"][order], (columns["end"] - columns["ready"])[order], seconds, points),
         }
 
-    def _answers(self, seconds: Seconds, low: int, high: int, excerpt: Excerpt) -> dict[str, Any]:
+    def _answers(self, seconds: Seconds, low: int, high: int, excerpt: Excerpt) -> PlainData:
         shown = [rows[:, (rows[2] > seconds[0]) & (rows[0] < seconds[1])] for rows in self._by_peer(low, high)]
         fits = sum(rows.shape[1] for rows in shown) <= excerpt.bars
         return {"turns": [rows.tolist() for rows in shown]} if fits else {}
@@ -366,7 +438,7 @@ class WatchedTeam(WatchedRun):
             folder.check_file(self.place.name)
         return False
 
-    def _take(self, name: str, row: Mapping[str, Any]) -> None:
+    def _take(self, name: str, row: Entries) -> None:
         now, told, members = number(row, "seconds"), entries(row.get("steps")), set(numbers(row, "members").tolist())
         steps = {rank: number(told, str(rank)) for rank in range(_MOST_RANKS) if str(rank) in told}
         added = {rank for rank, count in steps.items() if count > self._steps.get(rank, 0.0)}
@@ -377,7 +449,7 @@ class WatchedTeam(WatchedRun):
         missing, dead = sorted(members - added), sorted(self._steps.keys() - members)
         super()._take(STEPS, {**version, "missing": missing, "dead": dead, "workers": max(self._steps, default=-1) + 1})
 
-    def _answers(self, seconds: Seconds, low: int, high: int, excerpt: Excerpt) -> dict[str, Any]:
+    def _answers(self, seconds: Seconds, low: int, high: int, excerpt: Excerpt) -> PlainData:
         return {}
 
 

@@ -20,6 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from erasurehead.errors import InvalidArgument
 from erasurehead.runs._jsonl import to_line
+from erasurehead.watch._metrics import KIND
 from erasurehead.watch._page import page, policy
 from erasurehead.watch._runs import Excerpt
 from erasurehead.watch._watch import Watch
@@ -81,7 +82,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "erasurehead", ""
 
     def do_GET(self) -> None:
-        """Answer with the page, a view of a run, or the stream of events."""
+        """Answer with the page, a view of a run, figures for Prometheus, or the stream of events."""
         asked, watch = urlsplit(self.path), self.server.watch
         token, _, what = asked.path.removeprefix("/").partition("/")
         if self.headers.get("Host") not in self.server.hosts:
@@ -98,6 +99,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer(400, "There is no such view.")
             else:
                 self._answer(200, to_line(found), "application/json")
+        elif what == "metrics":
+            self._answer(200, watch.metrics(), KIND)
         elif what == "events":
             self._stream(watch)
         else:

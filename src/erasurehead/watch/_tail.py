@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
+from erasurehead._internal.documents import PlainData
 from erasurehead._internal.storage.folders import Folder
 from erasurehead.errors import DataError
 from erasurehead.runs._jsonl import object_in
@@ -31,7 +31,7 @@ class Tail:
         self.done = self.size = self._rows = self._inode = 0
         self._last, self._piece = b"", _PIECE
 
-    def read(self) -> list[dict[str, Any]] | None:
+    def read(self) -> list[PlainData] | None:
         """Return the objects of some more lines; none at the end of the file, before which a line may be incomplete.
 
         Returns:

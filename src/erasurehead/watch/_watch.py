@@ -8,14 +8,15 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from erasurehead._internal.documents import PlainData
 from erasurehead._internal.storage.folders import Folder
 from erasurehead._internal.user_files import printable
 from erasurehead.drills._coordinator import SCHEDULE_FILE
 from erasurehead.drills._schedule import read_schedule
-from erasurehead.errors import DataError, ErasureHeadError
+from erasurehead.errors import DataError, ErasureHeadError, unreadable
 from erasurehead.runs._names import STEPS, no_run_folder
+from erasurehead.watch._metrics import exposition
 from erasurehead.watch._runs import Excerpt, WatchedRun, of_place
 from erasurehead.watch._tail import Tail
 
@@ -50,7 +51,7 @@ class Watch:
         except (FileNotFoundError, NotADirectoryError) as error:
             raise no_run_folder(self.path, error) from None
         except OSError as error:
-            raise DataError(f"{error.filename} cannot be read: {error.strerror}.") from None
+            raise unreadable(error.filename, error) from None
         if not self._runs:
             what = (
                 f"the folder of a run, a comparison or a drill: neither it nor a folder in it has {STEPS}. Drills of "
@@ -122,16 +123,22 @@ class Watch:
             self._version += 1
             self._changed.notify_all()
 
-    def about(self) -> dict[str, Any]:
-        """Return how all runs stand, as plain data."""
+    def about(self) -> PlainData:
+        """Return how all runs stand, and which of them is shown first, as plain data: in a drill the rehearsal."""
         with self._changed:
             return {
                 "name": self.path.absolute().name,
+                "first": next((number for number, run in enumerate(self.runs) if run.faults), 0),
                 "gone": self.gone,
                 "runs": [run.about() for run in self.runs],
             }
 
-    def view(self, number: int, excerpt: Excerpt) -> dict[str, Any]:
+    def metrics(self) -> str:
+        """Return how all runs stand, as Prometheus reads it."""
+        with self._changed:
+            return exposition(sample for run in self.runs for sample in run.samples())
+
+    def view(self, number: int, excerpt: Excerpt) -> PlainData:
         """Return what to draw of a part of a run, as plain data, with the losses of all beside each other.
 
         Arguments:

@@ -231,9 +231,10 @@ def test_every_loss_is_named_in_the_help() -> None:
 
 def test_every_option_sets_its_key() -> None:
     examples: dict[Any, Any] = {bool: True, int: 7, float: 0.5, str: "geometric(0.1, 0.99)"}
+    own: dict[str, Any] = {"problem.loss": "poisson", "run.track": "wandb=houses"}
     for field, path in KEYS.items():
         key = next(key for key in keys() if key.path == path)
-        value = key.values[-1] if key.values else "poisson" if path == "problem.loss" else examples[key.type]
+        value = key.values[-1] if key.values else own.get(path, examples[key.type])
         config = RunOptions(**{field: [value] if key.kind == "texts" else value}).config(None)
         found = getattr(getattr(config, key.section), key.name)
         parts = ("geometric(0.1", "0.99)")

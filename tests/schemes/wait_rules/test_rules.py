@@ -94,6 +94,7 @@ OF_SHARES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OF_SHARES)
 @given(
     rule=st.one_of(st.just(wait_rules.decodable()), st.floats(0.0, 4.0).map(_residual.ResidualBelow)),

@@ -18,7 +18,8 @@ from typing import Any, TypeAlias, cast
 from erasurehead._internal.storage.folders import Folder
 from erasurehead._internal.storage.names import is_name
 from erasurehead._internal.storage.sealed import NOT_SEALED, Unfit, sealed, unsealed, why
-from erasurehead.errors import DataError, check_count
+from erasurehead._internal.user_files import StrPath
+from erasurehead.errors import DataError, check_count, unreadable
 
 CHECKSUMS = "checksums.json"
 FORMAT, VERSION, KEY = "erasurehead-run", 2, "files"
@@ -61,10 +62,6 @@ Sums: TypeAlias = dict[str, tuple[Checksum, ...]]
 """Name of a file -> its valid sums: one, or two while it is being replaced."""
 
 
-class Shorter(OSError):
-    """A file has fewer bytes than were written."""
-
-
 class Running:
     """The running checksum of a growing file: no byte is read twice."""
 
@@ -86,7 +83,7 @@ class Running:
                 piece = os.pread(descriptor, min(_BITE, size - self._size), self._size)
                 if not piece:
                     sentence = f"it has {self._size} bytes, where {size} were written"
-                    raise Shorter(errno.EIO, sentence, str(folder.path / name))
+                    raise OSError(errno.EIO, sentence, str(folder.path / name))
                 self._digest.update(piece)
                 self._size += len(piece)
         finally:
@@ -125,7 +122,7 @@ def read_checksums(folder: Folder) -> Sums:
             " kept none, or the file was removed; use it with the version that wrote it."
         ) from None
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
+        raise unreadable(path, error) from None
     except NOT_SEALED as error:
         raise DataError(f"{path} is damaged, or not of erasurehead ({why(error)}).") from None
 
@@ -143,7 +140,7 @@ def check_data(path: Path, data: bytes, sums: Mapping[str, tuple[Checksum, ...]]
         )
 
 
-def check_beside(path: str | os.PathLike[str]) -> None:
+def check_beside(path: StrPath) -> None:
     """Raise if a file lies in a run's folder and is not as the run wrote it. Any other file is the user's own.
 
     Raises:
@@ -158,4 +155,4 @@ def check_beside(path: str | os.PathLike[str]) -> None:
             if place.name in sums and folder.kind(place.name):
                 check_data(place, folder.read(place.name), sums)
     except OSError as error:
-        raise DataError(f"{place} cannot be read: {error.strerror or error}.") from None
+        raise unreadable(place, error) from None

@@ -19,6 +19,7 @@ from typing import Literal, Self, TypeAlias, final
 
 from erasurehead._internal.storage.access import FILE_MODES, FOLDER_MODES, Access
 from erasurehead._internal.storage.names import is_name
+from erasurehead._internal.user_files import StrPath
 from erasurehead.errors import DataError
 
 Kind: TypeAlias = Literal["", "file", "folder", "link", "pipe", "device", "socket"]
@@ -66,13 +67,13 @@ class Folder:
         self._descriptor = descriptor
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], access: Access = "private") -> Self:
+    def open(cls, path: StrPath, access: Access = "private") -> Self:
         """Open a folder. Links in its own path are the user's, and are followed."""
         place = _possible(path)
         return cls(place, os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), access)
 
     @classmethod
-    def made(cls, path: str | os.PathLike[str], access: Access = "private") -> Self:
+    def made(cls, path: StrPath, access: Access = "private") -> Self:
         """Open a folder, and create it with its parents if it does not exist. An existing one keeps its mode.
 
         Parents that are created have the same mode: their names of runs, too, may say what others are not to know.
@@ -308,7 +309,7 @@ def _read(descriptor: int, size: int, whole: bool) -> bytes:
     return b"".join(pieces)
 
 
-def _possible(path: str | os.PathLike[str]) -> Path:
+def _possible(path: StrPath) -> Path:
     """Return a path after checking it for NUL characters, for which Python would raise a ValueError."""
     if NUL in os.fspath(path):
         raise OSError(errno.EINVAL, "a NUL character is in its name", os.fspath(path).replace(NUL, "\\0"))

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, final
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.documents import Entries
 from erasurehead.consensus._contract import Message, Port
+from erasurehead.consensus._graphs import Link, Sides
 from erasurehead.consensus._peers import LocalPeer, Setup
 from erasurehead.consensus._policies.base import Policy
 from erasurehead.consensus._spanning_tree import Tree, spanning_tree
 from erasurehead.consensus._views import NetworkView
 from erasurehead.errors import invalid
-
-_Link = tuple[int, int]
 
 
 @final
@@ -100,9 +99,9 @@ class DynamicPeer(LocalPeer):
         self.policy: Dynamic = setup.policy
         self.offers: dict[int, tuple[float, Array]] = {}  # the newest of each neighbour: when it was ready, its vector
         self.threshold = self.before = -1.0  # of the last round that was decided, and of the one before it
-        self.declared: frozenset[_Link] = frozenset()  # links that it has reported since the last threshold
-        self.best: tuple[float, frozenset[_Link], int] | None = None  # what the root has heard: threshold, links, hops
-        self.also: frozenset[_Link] = frozenset()  # links that the root knows to be complete, and has not named yet
+        self.declared: frozenset[Link] = frozenset()  # links that it has reported since the last threshold
+        self.best: tuple[float, frozenset[Link], int] | None = None  # what the root has heard: threshold, links, hops
+        self.also: frozenset[Link] = frozenset()  # links that the root knows to be complete, and has not named yet
         self.taking_part: int | None = None  # the round that this peer is about to mix in
         self.took: dict[int, Array] = {}  # the vectors that it took in that round
         self.links: dict[int, bool] = {}  # what came of these
@@ -138,7 +137,7 @@ class DynamicPeer(LocalPeer):
         self.open_links, self.epoch_start = self.tree_links, self.decided
         self.reports, self.reported, self.asked = {}, frozenset(), False
 
-    def restore(self, state: Mapping[str, Any], port: Port) -> None:
+    def restore(self, state: Entries, port: Port) -> None:
         super().restore(state, port)
         self._grow()
 
@@ -187,7 +186,7 @@ class DynamicPeer(LocalPeer):
     def _declare(self) -> None:
         """Report which links of the tree are complete: the later end does so, when it is ready."""
         assert self.ready is not None
-        done: list[tuple[_Link, float]] = []
+        done: list[tuple[Link, float]] = []
         for link in self.open_links - self.declared:
             if self.peer in link:
                 offer = self.offers.get(link[0] if link[1] == self.peer else link[1])
@@ -297,7 +296,7 @@ class DynamicPeer(LocalPeer):
         for peer, theirs in [key for key in self.early if key[1] <= first]:
             self.port.send(peer, Message("commit", self.early.pop((peer, theirs)), (False, theirs, _tag(self))))
 
-    def _complete(self, links: tuple[_Link, ...], ends: bool, paces: tuple[Any, ...]) -> None:
+    def _complete(self, links: tuple[Link, ...], ends: bool, paces: tuple[Any, ...]) -> None:
         """Remove links from those that the epoch still waits for."""
         begins = self.open_links == self.tree_links
         self.open_links -= set(links)
@@ -380,7 +379,7 @@ class DynamicPeer(LocalPeer):
             self.reported |= {sender}
             self._report()
 
-    def on_view_change(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int) -> None:
+    def on_view_change(self, gone: frozenset[int], sides: Sides, number: int) -> None:
         before = _tag(self)
         super().on_view_change(gone, sides, number)
         self.best, self.declared, self.also, self.decided, self.number = None, frozenset(), frozenset(), 0, -1
@@ -392,7 +391,7 @@ class DynamicPeer(LocalPeer):
             if at > self.threshold:
                 self._pass(at, round, before)
 
-    def on_rejoin(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int, port: Port) -> None:
+    def on_rejoin(self, gone: frozenset[int], sides: Sides, number: int, port: Port) -> None:
         super().on_rejoin(gone, sides, number, port)
         # Offers that stand may be older than this moment, and so may be the threshold of the round that is under way.
         self.threshold = self.before = -1.0

@@ -65,6 +65,7 @@ class RendezvousPeer(LocalPeer):
     A link is realised if each end was still open when the other's offer arrived, which the end that offered first
     reports in an answer (both do, if their offers cross). So both ends agree, however long a message takes. A peer that
     is late meets whichever peers are open then. The head of this file has the rules, and why nobody waits for ever.
+    Its `setup` is made by the run.
     """
 
     checkpointed = ("offers", "partners", "open", "links", "degrees", "told", "met", "overtaken")

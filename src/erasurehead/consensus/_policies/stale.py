@@ -7,6 +7,7 @@ from typing import final
 
 from erasurehead._internal.arrays import Array
 from erasurehead.consensus._contract import Message, Port
+from erasurehead.consensus._graphs import Sides
 from erasurehead.consensus._peers import LocalPeer, Setup
 from erasurehead.consensus._policies.base import Policy
 from erasurehead.errors import check_count
@@ -84,7 +85,7 @@ class StalePeer(LocalPeer):
         ]
         self.finish(links, self.steps)
 
-    def on_rejoin(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int, port: Port) -> None:
+    def on_rejoin(self, gone: frozenset[int], sides: Sides, number: int, port: Port) -> None:
         super().on_rejoin(gone, sides, number, port)
         self.offers, self.bases = {}, {}
 

@@ -6,15 +6,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
-from erasurehead._internal.documents import Entries, PlainData
+from erasurehead._internal.typed import COUNT
 from erasurehead._internal.user_files import StrPath, readable
 from erasurehead.datasets._encoded import Encoded, EncodingReport
-from erasurehead.datasets._matrices import check_matrix, split_last_column, with_constant
+from erasurehead.datasets._matrices import LARGEST, Matrix, check_matrix, split_last_column, too_large, with_constant
 from erasurehead.datasets._preprocessing.encoding import CONSTANT, Encoding, Source
-from erasurehead.datasets._preprocessing.facts import COUNT, FLAG, Facts
-from erasurehead.datasets._preprocessing.target import Target, target_from_json
+from erasurehead.datasets._preprocessing.target import Target
 from erasurehead.datasets._readers.arrays import Arrays, read_arrays, read_labels
 from erasurehead.datasets._readers.frames import is_frame
 from erasurehead.datasets._readers.table import NumberColumn, Table
@@ -34,10 +33,10 @@ class ArrayEncoding(Encoding, kind="arrays"):
             than `n_features` then has labels.
     """
 
-    n_features: int
+    n_features: Annotated[int, COUNT]
     target: Target
     constant: bool = True
-    base: int = 0
+    base: Annotated[int, COUNT] = 0
     labels_last: bool = False
 
     @property
@@ -57,13 +56,25 @@ class ArrayEncoding(Encoding, kind="arrays"):
         if not isinstance(labels, bool):
             beside = source if isinstance(source, Path) else Path()
             raw_labels = read_labels(labels, beside, int(arrays.X.shape[0]))
-        design = with_constant(arrays.X) if self.constant else arrays.X
+        design = self.design(arrays)
         unseen = {f"columns beyond {self.n_features}": arrays.beyond} if arrays.beyond else {}
         report = EncodingReport(int(design.shape[0]), unseen, {})
         if labels is False or raw_labels is None:
             return Encoded(design, None, report)
         y, _ = self.target.apply(NumberColumn(raw_labels), arrays.place)
         return Encoded(design, y, report)
+
+    def design(self, arrays: Arrays) -> Matrix:
+        """Return the design matrix of some rows.
+
+        Raises:
+            DataError: if a number is too large to square.
+        """
+        X: Any = arrays.X
+        if min(X.shape) and max(X.max(), -X.min()) > LARGEST:
+            row, column = (int(places[0]) for places in (abs(X) > LARGEST).nonzero())
+            raise too_large(arrays.place(row), self.column_names[column], X[row, column])
+        return with_constant(X) if self.constant else X
 
     def _arrays(self, source: Source) -> Arrays:
         if isinstance(source, str | os.PathLike):
@@ -83,21 +94,6 @@ class ArrayEncoding(Encoding, kind="arrays"):
                 f"{name} has {counted('column', width)}, but the model was trained on {self.n_features}{more}."
             )
         return arrays
-
-    def to_dict(self) -> PlainData:
-        return {"kind": "arrays", **vars(self), "target": self.target.to_json()}
-
-    @staticmethod
-    def from_dict(data: Entries) -> ArrayEncoding:
-        """Return the encoding that `to_dict` returned as plain data."""
-        facts = Facts(data, "")
-        return ArrayEncoding(
-            n_features=facts.get("n_features", COUNT),
-            target=target_from_json(facts.inner("target")),
-            constant=facts.get("constant", FLAG),
-            base=facts.get("base", COUNT),
-            labels_last=facts.get("labels_last", FLAG),
-        )
 
 
 def _are_mappings(source: Any) -> bool:

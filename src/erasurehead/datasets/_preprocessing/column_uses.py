@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from erasurehead._internal.arrays import IntArray
+from erasurehead._internal.arrays import Array, IntArray
 from erasurehead._internal.documents import PlainData
 from erasurehead.datasets._preprocessing.design import Feature, Numeric, OneHot, Words
 from erasurehead.datasets._preprocessing.label_copies import LabelCopy
-from erasurehead.datasets._readers.table import EXACT, Column, NumberColumn, Table
+from erasurehead.datasets._readers.fields import EXACT
+from erasurehead.datasets._readers.table import Column, NumberColumn, Table, as_option
 
 if TYPE_CHECKING:
     from erasurehead.datasets._preprocessing.table_encoding import TableEncoding
@@ -96,14 +97,13 @@ def _used(
     name = feature.column if isinstance(feature, Numeric) else feature.label
     copied = copies.get(name, "")
     if isinstance(feature, Numeric):
-        numbered = table is not None and _numbers_rows(table, name, rows)
+        dated = any(name == one.name for one in encoding.derived)  # a row a day numbers no rows
+        numbered = table is not None and not dated and _numbers_rows(table, name, rows)
         warning = copied
         if numbered and not copied:
-            warning = (
-                f"{name}: every training row has a whole number of its own, as if rows were numbered; {_remedy(name)}"
-            )
+            warning = numbered_warning(name)
         elif table is not None and not copied:
-            warning = rounded_warning(name, table.column(name))
+            warning = number_warning(name, table.column(name))
         return ColumnUse(name, "number", 1, _missing(table, (name,)), numbered, warning)
     width, (alone, filled) = encoding.width(feature), _alone(encoding, feature, table, rows)
     unique = filled >= _FEWEST and 2 * alone > filled
@@ -116,14 +116,30 @@ def _used(
     return ColumnUse(feature.label, "one-hot", width, _missing(table, feature.columns), unique, warning)
 
 
-def rounded_warning(name: str, column: Column) -> str:
-    """Return what is to be said of a column of whole numbers that were rounded; empty if they were not."""
-    if not (isinstance(column, NumberColumn) and column.rounded):
+def ends(values: Array) -> list[float]:
+    """Return the first and the last value of a block of rows, if they rise like row numbers; NaN if they do not."""
+    rise = bool((np.diff(values) > 0).all()) and bool((values == np.trunc(values)).all())  # False for NaN
+    return values[[0, -1]].tolist() if rise else [math.nan]
+
+
+def are_row_numbers(ends: Sequence[float], n_train: int, n_rows: int) -> bool:
+    """Return whether blocks with such ends hold row numbers, given how many rows there are for training and in all."""
+    return n_train >= _FEWEST and bool((np.diff(ends) >= 0).all()) and ends[-1] - ends[0] < 2.0 * n_rows
+
+
+def numbered_warning(name: str) -> str:
+    """Return what is to be said of a column of row numbers."""
+    return f"{name}: every training row has a whole number of its own, as if rows were numbered; {_remedy(name)}"
+
+
+def number_warning(name: str, column: Column) -> str:
+    """Return what is to be said of a column of whole numbers that were rounded, or have lost zeros; empty if not."""
+    if not isinstance(column, NumberColumn) or not (column.rounded or column.code):
         return ""
-    return (
-        f"{name}: whole numbers beyond {EXACT:,} are rounded; if they are names, as identifiers are, name the column "
-        f"in one_hot (--one-hot {shlex.quote(name)}), or {_remedy(name)}"
-    )
+    fact = f"{column.code!r} and others have lost the zeros before them, as they are read as numbers; if they are codes"
+    if column.rounded:
+        fact = f"whole numbers beyond {EXACT:,} are rounded; if they are names, as identifiers are"
+    return f"{name}: {fact}, name the column in one_hot (--one-hot {as_option(name)}), or {_remedy(name)}"
 
 
 def copy_warning(copy: LabelCopy, name: str, label: str) -> str:
@@ -135,7 +151,7 @@ def copy_warning(copy: LabelCopy, name: str, label: str) -> str:
 def _remedy(name: str, *others: str) -> str:
     if others:
         return f"do not combine {' and '.join((name, *others))}"
-    return f"leave the column out (--drop {shlex.quote(name)})"
+    return f"leave the column out (--drop {as_option(name)})"
 
 
 def _missing(table: Table | None, names: tuple[str, ...]) -> int | None:
@@ -149,9 +165,7 @@ def _numbers_rows(table: Table, name: str, rows: IntArray | None) -> bool:
     if not isinstance(column, NumberColumn):
         return False
     values = column.values if rows is None else column.values[rows]
-    if len(values) < _FEWEST or bool((values != np.trunc(values)).any()):  # NaN is unequal to all
-        return False
-    return len(np.unique(values)) == len(values) and float(np.ptp(values)) < 2.0 * table.n_rows
+    return are_row_numbers(ends(np.sort(values)), len(values), table.n_rows)
 
 
 def _alone(encoding: TableEncoding, feature: OneHot, table: Table | None, rows: IntArray | None) -> tuple[int, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,9 +12,10 @@ import numpy as np
 
 from erasurehead.datasets._preprocessing.target import Target
 from erasurehead.datasets._readers.csv import Kind
+from erasurehead.datasets._readers.fields import not_a_number
 from erasurehead.datasets._readers.index_columns import index_columns, nameless_behind
 from erasurehead.datasets._readers.mixed_columns import Tally
-from erasurehead.datasets._readers.table import Column, Table, TextColumn, are_numbers, not_a_number
+from erasurehead.datasets._readers.table import Column, Table, TextColumn, are_numbers, as_option, listed
 from erasurehead.errors import DataError, UndeclaredText, invalid
 
 DateOrder: TypeAlias = Literal["day-first", "month-first"]
@@ -157,10 +157,9 @@ def choose_columns(names: Sequence[str], target: str | None, columns: Columns, s
         if label in _named_by(columns, argument):
             raise invalid(argument, "must not name the column of the labels", label)
     if len(read) < 2:
-        left = f" when {', '.join(sorted(out))} are left out" if out else ""
-        content = "one column only" if read else "no columns"
-        which = f", {read[0]!r}" if read else ""
-        raise DataError(f"{source} has {content}{left}{which}; there must be a target and at least one other.")
+        left = f", when {', '.join(sorted(out))} {'is' if len(out) == 1 else 'are'} left out" if out else ""
+        content = f"one column only, {read[0]!r}" if read else "no columns"
+        raise DataError(f"{source} has {content}{left}; there must be a target and at least one other.")
     return Choice(tuple(names), label, columns, read, tuple(name for name in names if name in out))
 
 
@@ -204,7 +203,7 @@ def _checked(names: Sequence[str], target: str | None, columns: Columns, source:
     wanted += [(argument, name) for argument in _NAMING for name in _named_by(columns, argument)]
     for argument, name in [*wanted, *(("drop", name) for name in columns.drop)]:
         if name not in names:
-            raise invalid(argument, f"must name columns of {source}", name, f"they are {', '.join(names[:30])}")
+            raise invalid(argument, f"must name columns of {source}", name, f"they are {listed(names[:30])}")
     for argument, name in wanted:
         if name in columns.drop:
             role = "the column of the labels" if argument == "target" else f"a column that {argument} names"
@@ -295,7 +294,7 @@ def typed_notes(names: Sequence[str], target: Target) -> list[str]:
     """
     fact = "is of a type of texts, but holds numbers only, which count as such in every format"
     remedy = "if they are categories, name it in one_hot (--one-hot {})"
-    columns = [f"column {name!r} {fact}; {remedy.format(shlex.quote(name))}" for name in names if name != target.name]
+    columns = [f"column {name!r} {fact}; {remedy.format(as_option(name))}" for name in names if name != target.name]
     classes = "; if they name classes, train with softmax (task, --loss softmax)" if target.classes is None else ""
     return [*columns, *(f"the label {name!r} {fact}{classes}" for name in names if name == target.name)]
 

@@ -5,23 +5,24 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-import shlex
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 from zlib import crc32
 
 import numpy as np
 
 from erasurehead._internal.arrays import IntArray
-from erasurehead._internal.documents import PlainData
+from erasurehead._internal.storage.sealed import Unfit
+from erasurehead._internal.typed import one_of
 from erasurehead.datasets._matrices import csr
 from erasurehead.datasets._preprocessing.columns import DATE_ORDERS, Columns
 from erasurehead.datasets._preprocessing.design import WordBlock, Words
-from erasurehead.datasets._preprocessing.facts import TEXT, TEXTS, WHOLE_NUMBERS, Facts, one_of
-from erasurehead.datasets._readers.table import Column, NumberColumn, Table, TextColumn, as_texts
+from erasurehead.datasets._preprocessing.vocabulary import Vocabulary
+from erasurehead.datasets._readers.fields import DATED, is_short_date
+from erasurehead.datasets._readers.table import Column, NumberColumn, Table, TextColumn, as_option, as_texts
 from erasurehead.errors import DataError
 
 Kind: TypeAlias = Literal["day", "month", "weekday", "hour", "ordinal", "count"]
@@ -29,11 +30,12 @@ Kind: TypeAlias = Literal["day", "month", "weekday", "hour", "ordinal", "count"]
 BUCKETS = 4096
 """Columns that the words of a text are hashed to."""
 
-_DATE = re.compile(
-    r"(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})([T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
-)
+_CLOCK = r"(?:[T ](\d{1,2})(:\d{2}(?::\d{2}(?:\.\d+)?)?)(Z|[+-]\d{2}:?\d{2}| ?[AaPp]\.?[Mm]\.?)?)?"
+_DATE = re.compile(rf"(\d{{1,4}})([-/.])(\d{{1,2}})\2(\d{{1,4}}){_CLOCK}")
+_IN_WORDS = re.compile(rf"(?:(\d{{1,2}})([-/ ])([A-Za-z]+)\2|([A-Za-z]+) (\d{{1,2}}),? )(\d{{4}}){_CLOCK}")
+_MONTHS = "january february march april may june july august september october november december"
 _COMPACT = re.compile(r"\d{8}T\d{6}")
-_YEAR_FIRST = "year-first"
+_YEAR_FIRST, _NAMED = "year-first", "month-in-words"
 _FEW, _MANY = 3, 20  # so few texts among so many different dates are mistakes, or stand for a missing value
 _WORD = re.compile(r"\w\w+")
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -53,15 +55,16 @@ class Derived:
             `log(1 + count)`.
         texts: the order, or the texts that occurred, ascending; empty for parts of dates.
         counts: how often they did; empty for others.
-        dates: what dates begin with; those with the year first are known in any case.
+        dates: what dates begin with, or that months are words; those, and those with the year first, are known in any
+            case.
     """
 
     name: str
     source: str
-    kind: Kind
+    kind: Annotated[Kind, one_of(*_PARTS, "ordinal", "count")]
     texts: tuple[str, ...] = ()
     counts: tuple[int, ...] = ()
-    dates: str = _YEAR_FIRST
+    dates: Annotated[str, one_of(*DATE_ORDERS, _YEAR_FIRST, _NAMED)] = _YEAR_FIRST
 
     @property
     def category(self) -> bool:
@@ -97,26 +100,9 @@ class Derived:
             values = [math.log1p(known.get(text, 0)) for text in raw.values]
         return NumberColumn(np.array([*values, math.nan])[raw.codes])
 
-    def to_json(self) -> PlainData:
-        """Return it as plain JSON data, for `derived_from_json`."""
-        facts = {"name": self.name, "source": self.source, "kind": self.kind}
-        more: PlainData = {"texts": list(self.texts)} if self.texts else {}
-        more |= {"counts": list(self.counts)} if self.counts else {}
-        return {**facts, **more, **({} if self.dates == _YEAR_FIRST else {"dates": self.dates})}
-
-
-def derived_from_json(facts: Facts) -> Derived:
-    """Return what `Derived.to_json` returned as plain data.
-
-    Raises:
-        DataError: if it has another form.
-    """
-    texts, counts = facts.find("texts", TEXTS) or (), facts.find("counts", WHOLE_NUMBERS) or ()
-    kind = facts.get("kind", one_of(*_PARTS, "ordinal", "count"))
-    if kind == "count" and len(texts) != len(counts):
-        raise DataError(f"The encoding is damaged: {facts.place('counts')} must have a number for each text.")
-    dates = facts.find("dates", one_of(*DATE_ORDERS)) or _YEAR_FIRST
-    return Derived(facts.get("name", TEXT), facts.get("source", TEXT), kind, tuple(texts), tuple(counts), dates)
+    def __post_init__(self) -> None:
+        if self.kind == "count" and len(self.texts) != len(self.counts):
+            raise Unfit("counts must have a number for each text")
 
 
 def with_derived(table: Table, derived: Iterable[Derived]) -> Table:
@@ -189,15 +175,15 @@ class DerivedFit:
         votes = Counter(order for text in known for order in _moments(text))
         most = max(votes.values(), default=0)
         self._orders[name] = {order for order, count in votes.items() if count == most}
-        odd = sorted(self._strays[name] | {text for text in known if self._orders[name].isdisjoint(_moments(text))})
+        odd = sorted(self._strays[name] | {text for text in known if not self._orders[name] <= _moments(text).keys()})
         if odd and len(odd) <= _FEW and most >= _MANY:
             be, dates, them = ("is", "a date", "it") if len(odd) == 1 else ("are", "dates", "them")
             order = " or ".join(sorted(self._orders[name]))
             raise DataError(
                 f"{self._source}, column {name!r}: {', '.join(map(repr, odd))} {be} not {dates} written as the "
                 f"column's {most:,} others are ({order}); correct {them}, leave the field empty if the value is "
-                f"missing (in a text table, --missing {shlex.quote(','.join(odd))} says so), or name the column in "
-                f"one_hot (--one-hot {shlex.quote(name)}) to make each text a category."
+                f"missing (in a text table, --missing {as_option(*odd)} says so), or name the column in "
+                f"one_hot (--one-hot {as_option(name)}) to make each text a category."
             )
         return not odd
 
@@ -217,7 +203,7 @@ class DerivedFit:
                 raise DataError(
                     f"{self._source}, column {name!r}: {text!r} may be {first} or {second}, and no date of the "
                     f"column tells; say which it is (--dates day-first, or --dates month-first), or name the column in "
-                    f"one_hot (--one-hot {shlex.quote(name)}) to make each date a category."
+                    f"one_hot (--one-hot {as_option(name)}) to make each date a category."
                 )
         return self._columns.dates or orders[0]
 
@@ -286,7 +272,21 @@ def derived_notes(derived: Iterable[Derived]) -> list[str]:
     if not parts:
         return []
     each = ", ".join(f"{name} ({', '.join(own)}{orders[name]})" for name, own in parts.items())
-    return [f"dates became parts: {each}; --one-hot {shlex.quote(','.join(parts))} makes each date a category"]
+    return [f"dates became parts: {each}; --one-hot {as_option(*parts)} makes each date a category"]
+
+
+def short_notes(vocabularies: Mapping[str, Vocabulary], columns: Columns) -> list[str]:
+    """Return notes on columns of categories that look like dates or times, which nobody has said to be categories."""
+    shorts = {
+        name: labels[0]
+        for name, vocabulary in vocabularies.items()
+        if not columns.is_decided(name) and all(map(is_short_date, labels := vocabulary.labels()))
+    }
+    return [
+        f"column {name!r} looks like dates or times, such as {text!r}, but each of its texts is a category; {DATED}, "
+        f"or name the column in one_hot (--one-hot {as_option(name)}) if that is meant"
+        for name, text in shorts.items()
+    ]
 
 
 def word_block(column: Column, feature: Words) -> WordBlock:
@@ -319,21 +319,32 @@ def _moments(text: str) -> dict[str, datetime]:
     """Return the moments that a text may stand for, by what it would begin with; none if it is no date."""
     if _COMPACT.fullmatch(text):
         text = f"{text[:4]}-{text[4:6]}-{text[6:11]}:{text[11:13]}:{text[13:]}"
-    if (match := _DATE.fullmatch(text)) is None:
+    if match := _DATE.fullmatch(text):
+        first, _, middle, last, *clock = match.groups("")
+        ways = {"day-first": (last, middle, first), "month-first": (last, first, middle)}
+        ways = ways if len(first) < 4 else {_YEAR_FIRST: (first, middle, last)}
+    elif match := _IN_WORDS.fullmatch(text):
+        first, _, middle, word, day, year, *clock = match.groups("")
+        starts = [name.startswith((middle + word).lower()) for name in _MONTHS.split()]
+        known = len(middle + word) > 2 and any(starts)
+        ways = {_NAMED: (year, str(starts.index(True) + 1), first + day)} if known else {}
+    else:
         return {}
-    first, _, middle, last, clock = match.groups("")
+    hour, minutes, zone = clock
+    if (half := zone.strip()[:1].lower()) in ("a", "p"):
+        hour, zone = str(int(hour) % 12 + 12 * (half == "p")) if 0 < int(hour) <= 12 else "none", ""
+    time = f"T{hour:0>2}{minutes}{zone}" if hour else ""
     found: dict[str, datetime] = {}
-    ways = {"day-first": (last, middle, first), "month-first": (last, first, middle)}
-    for order, (year, month, day) in (ways if len(first) < 4 else {_YEAR_FIRST: (first, middle, last)}).items():
+    for order, (year, month, day) in ways.items():
         with contextlib.suppress(ValueError):
-            found[order] = datetime.fromisoformat(f"{year}-{month:0>2}-{day:0>2}{clock}").replace(tzinfo=None)
+            found[order] = datetime.fromisoformat(f"{year}-{month:0>2}-{day:0>2}{time}").replace(tzinfo=None)
     return found
 
 
 def _moment(text: str, order: str) -> datetime | None:
     """Return the moment that a text is in a column of dates; None if it is none."""
     moments = _moments(text)
-    return moments.get(order, moments.get(_YEAR_FIRST))
+    return next((moments[one] for one in (order, _YEAR_FIRST, _NAMED) if one in moments), None)
 
 
 def looks_like_a_date(text: str) -> bool:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
 import numpy as np
 from scipy import sparse
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray, ShortIntArray
-from erasurehead._internal.documents import PlainData
+from erasurehead._internal.storage.sealed import Unfit
+from erasurehead._internal.typed import FINITE, KEY, NUMBERS, POSITIVE, STEPS
 from erasurehead.datasets._matrices import MAX_INDEX, csr
-from erasurehead.datasets._preprocessing.facts import NUMBER, NUMBERS, POSITIVE, TEXT, TEXTS, WHOLE_NUMBERS, Facts
-from erasurehead.datasets._preprocessing.vocabulary import differences, from_differences
 from erasurehead.errors import DataError
 
 if TYPE_CHECKING:
@@ -24,10 +23,10 @@ if TYPE_CHECKING:
 class Numeric:
     """One column of numbers: `(value - mean) / scale`; a missing value is replaced by `fill`."""
 
-    column: str
-    mean: float
-    scale: float
-    fill: float
+    column: str = field(metadata={KEY: "number"})
+    mean: Annotated[float, FINITE]
+    scale: Annotated[float, POSITIVE]
+    fill: Annotated[float, FINITE]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +39,8 @@ class OneHot:
             values were seen.
     """
 
-    columns: tuple[str, ...]
-    keys: IntArray | None = None
+    columns: tuple[str, ...] = field(metadata={KEY: "one_hot"})
+    keys: Annotated[IntArray, STEPS] | None = None
 
     @property
     def label(self) -> str:
@@ -59,9 +58,13 @@ class Words:
         names: the commonest word of each.
     """
 
-    column: str
-    weights: Array
+    column: str = field(metadata={KEY: "words"})
+    weights: Annotated[Array, NUMBERS]
     names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.weights) != len(self.names):
+            raise Unfit("names must have a name for each weight")
 
     @property
     def label(self) -> str:
@@ -70,34 +73,6 @@ class Words:
 
 
 Feature: TypeAlias = Numeric | OneHot | Words
-
-
-def feature_to_json(feature: Feature) -> PlainData:
-    """Return a feature as plain JSON data, for `feature_from_json`."""
-    if isinstance(feature, Numeric):
-        return {"number": feature.column, "mean": feature.mean, "scale": feature.scale, "fill": feature.fill}
-    if isinstance(feature, Words):
-        return {"words": feature.column, "weights": feature.weights.tolist(), "names": list(feature.names)}
-    keys = None if feature.keys is None else differences(feature.keys)
-    return {"one_hot": list(feature.columns), "keys": keys}
-
-
-def feature_from_json(facts: Facts) -> Feature:
-    """Return the feature that `feature_to_json` returned as plain data.
-
-    Raises:
-        DataError: if it has another form.
-    """
-    if "number" in facts.data:
-        name, mean, scale = facts.get("number", TEXT), facts.get("mean", NUMBER), facts.get("scale", POSITIVE)
-        return Numeric(name, float(mean), float(scale), float(facts.get("fill", NUMBER)))
-    if "words" in facts.data:
-        weights, names = np.array(facts.get("weights", NUMBERS), dtype=np.float64), tuple(facts.get("names", TEXTS))
-        if len(weights) != len(names):
-            raise DataError(f"The encoding is damaged: {facts.place('names')} must have a name for each weight.")
-        return Words(facts.get("words", TEXT), weights, names)
-    keys = facts.find("keys", WHOLE_NUMBERS)
-    return OneHot(tuple(facts.get("one_hot", TEXTS)), None if keys is None else from_differences(keys))
 
 
 _MAX_KEY = 2**62

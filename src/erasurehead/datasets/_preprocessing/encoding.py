@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias
 
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.documents import Entries, PlainData, from_json
+from erasurehead._internal.storage.sealed import Unfit
+from erasurehead._internal.typed import maker, written
 from erasurehead._internal.user_files import StrPath
 from erasurehead.datasets._encoded import Encoded
 from erasurehead.datasets._matrices import Matrix
@@ -101,18 +103,19 @@ class Encoding(ABC):
         """
         return dict(zip(self.column_names, weights.tolist(), strict=True))
 
-    @abstractmethod
     def to_dict(self) -> PlainData:
         """Return the encoding as plain JSON data, with its `kind`."""
+        return {"kind": next(kind for kind, own in Encoding._kinds.items() if own is type(self)), **written(self)}
 
-    @staticmethod
-    @abstractmethod
-    def from_dict(data: Entries) -> Encoding:
+    @classmethod
+    def from_dict(cls, data: Entries) -> Self:
         """Return the encoding that `to_dict` returned as plain data, with the version of its file if that has one.
 
         Raises:
-            DataError: if it is damaged, or its version is not right about what it holds.
+            Unfit: if it is damaged.
+            DataError: if its version is not right about what it holds.
         """
+        return maker(cls)(data)
 
     def to_json(self) -> str:
         """Return the encoding as JSON. Vocabularies of integers are written as differences, which keeps them short."""
@@ -133,6 +136,8 @@ class Encoding(ABC):
             return Encoding._kinds[data["kind"]].from_dict(data)
         except DataError:
             raise
+        except Unfit as error:
+            raise DataError(f"The encoding is damaged: {error}.") from None
         except (ErasureHeadError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
             raise DataError(
                 f"This is not an encoding that erasurehead wrote ({type(error).__name__}: {error})."

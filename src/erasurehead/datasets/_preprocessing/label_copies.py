@@ -12,7 +12,8 @@ from erasurehead.datasets._readers.table import Column, TextColumn, are_numbers
 _FEWEST = 10  # rows from which a column that goes with the label does hardly do so by chance
 _FIRST = 1 << 10  # rows that are compared before all others, as most columns differ from the label soon
 _MOST = 1 << 14  # different values of a column that are remembered
-_ALIKE = 1e-9  # of the largest label, for numbers in another unit
+_ALIKE = 1e-9  # of the range of labels, for numbers in another unit
+_ROUNDING = 1e-14  # of the largest label
 
 
 class LabelCopy:
@@ -69,7 +70,8 @@ class LabelCopy:
             slope = float((y[far] - label) / (x[far] - value))
         self._line = value, label, slope
         off = np.abs(y - (label + slope * (x - value)))
-        return (slope != 0.0 or x[far] == value) and bool((off <= _ALIKE * np.abs(y).max()).all())
+        alike = _ALIKE * np.abs(y - label).max() + _ROUNDING * np.abs(y).max()
+        return (slope != 0.0 or x[far] == value) and bool((off <= alike).all())
 
 
 def _comparable(column: Column, present: BoolArray) -> AnyArray:

@@ -9,14 +9,17 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead._internal.documents import Entries, PlainData
+from erasurehead._internal.storage.sealed import Unfit
 from erasurehead._internal.user_files import StrPath
 from erasurehead.datasets._encoded import Encoded, EncodingReport
-from erasurehead.datasets._preprocessing.derived import Derived, derived_from_json, with_derived, word_block
+from erasurehead.datasets._matrices import LARGEST, too_large
+from erasurehead.datasets._preprocessing.derived import Derived, with_derived, word_block
 from erasurehead.datasets._preprocessing.design import (
     CodeBlock,
     Feature,
@@ -26,26 +29,25 @@ from erasurehead.datasets._preprocessing.design import (
     WordBlock,
     Words,
     design,
-    feature_from_json,
-    feature_to_json,
     joint_keys,
     split_keys,
 )
 from erasurehead.datasets._preprocessing.encoding import CONSTANT, VERSION, Encoding, Source
-from erasurehead.datasets._preprocessing.facts import FLAG, LIST, TEXT, TEXTS, Facts
-from erasurehead.datasets._preprocessing.target import Target, target_from_json
+from erasurehead.datasets._preprocessing.target import Target
 from erasurehead.datasets._preprocessing.vocabulary import (
     Codes,
     NumberVocabulary,
     Vocabulary,
-    vocabulary_from_json,
 )
 from erasurehead.datasets._readers.csv import Kind, csv_blocks, read_csv
 from erasurehead.datasets._readers.dialects import Dialect, check_dialect
+from erasurehead.datasets._readers.fields import EXACT, absent
 from erasurehead.datasets._readers.forms import form, opened
 from erasurehead.datasets._readers.frames import is_frame, read_frame
+from erasurehead.datasets._readers.index_columns import index_columns
 from erasurehead.datasets._readers.layouts import TableLayout, look, n_fields
-from erasurehead.datasets._readers.table import EXACT, Column, Table, absent, as_texts, table_of_rows, written_out
+from erasurehead.datasets._readers.table import Column, Table, as_texts, written_out
+from erasurehead.datasets._readers.values import table_of_rows
 from erasurehead.errors import DataError, counted
 
 _AUTO = Dialect()
@@ -221,12 +223,14 @@ class TableEncoding(Encoding, kind="table"):
         dialect = replace(self.dialect, header=self.header, names=())
         alike = dialect.decimal or "."
         if self.header and not self.dialect.names:
-            layout = look(path, dialect, alike)
-            expected = {*self.columns, *self.target.names}
+            layout, expected = look(path, dialect, alike), {*self.columns, *self.target.names}
+            if alike == "," == layout.delimiter and index_columns(layout.names):  # or it is a column, with decimals
+                column = look(path, replace(dialect, delimiter=";", quotes="none"), alike)
+                layout = column if expected & set(column.names) else layout
             if not expected & set(layout.names):
                 raise DataError(
                     f"{path}, line {layout.skip}: there must be a header with the columns' names, such as "
-                    f"{self.columns[0]!r}; it has {', '.join(map(repr, layout.names[:3]))}."
+                    f"{next(iter(self._wanted(False)))!r}; it has {', '.join(map(repr, layout.names[:3]))}."
                 )
             return layout
         width, names = n_fields(path, dialect), self.columns
@@ -290,7 +294,11 @@ class TableEncoding(Encoding, kind="table"):
                 missing[feature.column] = orders.get(feature.column, none)
                 unseen[feature.column] = none & ~missing[feature.column]  # texts that are in no order
                 filled = np.where(none, feature.fill, values)
-                blocks.append(NumberBlock((filled - feature.mean) / feature.scale))
+                with np.errstate(over="ignore"):
+                    scaled = (filled - feature.mean) / feature.scale
+                if len(large := np.flatnonzero(np.abs(scaled) > LARGEST)):
+                    raise too_large(table.place(large[0]), feature.column, float(values[large[0]]))
+                blocks.append(NumberBlock(scaled))
             elif isinstance(feature, Words):
                 missing[feature.column] = table.column(feature.column).missing()
                 blocks.append(word_block(table.column(feature.column), feature))
@@ -322,47 +330,24 @@ class TableEncoding(Encoding, kind="table"):
         return np.where(feature.keys[places] == keys, places, -1).astype(np.int32)
 
     def to_dict(self) -> PlainData:
-        return {
-            "kind": "table",
-            "columns": list(self.columns),
-            "header": self.header,
-            "vocabularies": {name: vocabulary.to_json() for name, vocabulary in self.vocabularies.items()},
-            "features": [feature_to_json(feature) for feature in self.features],
-            "target": self.target.to_json(),
-            "constant": self.constant,
-            **({"derived": [one.to_json() for one in self.derived]} if self.derived else {}),
-        } | _dialect_to_json(self.dialect)
+        facts = super().to_dict()
+        facts |= facts.pop("dialect", {})
+        return facts | ({"renamed": bool(facts.pop("names"))} if self.dialect.names else {})
 
-    @staticmethod
-    def from_dict(data: Entries) -> TableEncoding:
-        """Return the encoding that `to_dict` returned as plain data."""
-        facts = Facts(data, "")
-        stored = facts.inner("vocabularies")
-        vocabularies = {name: vocabulary_from_json(stored.inner(name)) for name in stored.data}
-        features = tuple(
-            feature_from_json(Facts(entry, f"features[{place}]"))
-            for place, entry in enumerate(facts.get("features", LIST))
-        )
-        for feature in features:
+    @classmethod
+    def from_dict(cls, data: Entries) -> Self:
+        dialect = {key: data.get(key) for key in ("delimiter", "decimal", "quotes")}
+        encoding = super().from_dict({**data, "dialect": {**dialect, "missing": data.get("missing") or []}})
+        names = encoding.columns if data.get("renamed") else ()
+        for feature in encoding.features:
             for name in feature.columns if isinstance(feature, OneHot) else ():
-                if name not in vocabularies:
-                    raise DataError(f"The encoding is damaged: there is no vocabulary of column {name!r}.")
-        target = target_from_json(facts.inner("target"))
+                if name not in encoding.vocabularies:
+                    raise Unfit(f"there is no vocabulary of column {name!r}")
         if data.get("version", VERSION) < VERSION:
-            _check_exact({**vocabularies, target.name: target.classes})
-        return TableEncoding(
-            columns=tuple(facts.get("columns", TEXTS)),
-            header=facts.get("header", FLAG),
-            vocabularies=vocabularies,
-            features=features,
-            target=target,
-            constant=facts.get("constant", FLAG),
-            dialect=_dialect_from_json(facts),
-            derived=tuple(
-                derived_from_json(Facts(entry, f"derived[{place}]"))
-                for place, entry in enumerate(facts.find("derived", LIST) or ())
-            ),
-        )
+            _check_exact({**encoding.vocabularies, encoding.target.name: encoding.target.classes})
+        written = encoding.dialect
+        known = check_dialect(written.delimiter, None, names, written.decimal, written.quotes, written.missing)
+        return replace(encoding, dialect=known)
 
 
 def _check_exact(vocabularies: Mapping[str, Vocabulary | None]) -> None:
@@ -378,19 +363,6 @@ def _check_exact(vocabularies: Mapping[str, Vocabulary | None]) -> None:
 def as_read(dialect: Dialect, layout: TableLayout) -> Dialect:
     """Return what is known of how a file is written: what the user said, and decimal commas that were seen."""
     return replace(dialect, header=None, decimal="," if layout.decimal == "," else dialect.decimal)
-
-
-def _dialect_from_json(facts: Facts) -> Dialect:
-    """Return the dialect of an encoding: what it does not mention is detected."""
-    texts = {key: facts.find(key, TEXT) for key in ("delimiter", "decimal", "quotes")}
-    names = facts.get("columns", TEXTS) if facts.find("renamed", FLAG) else ()
-    return check_dialect(**texts, names=names, missing=facts.find("missing", TEXTS) or ())
-
-
-def _dialect_to_json(dialect: Dialect) -> PlainData:
-    settings = {"delimiter": dialect.delimiter, "decimal": dialect.decimal, "quotes": dialect.quotes}
-    settings |= {"missing": list(dialect.missing) or None, "renamed": bool(dialect.names) or None}
-    return {key: value for key, value in settings.items() if value is not None}
 
 
 def _looked_up(wanted: Mapping[str, Kind]) -> tuple[str, ...]:

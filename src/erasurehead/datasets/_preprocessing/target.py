@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
 from erasurehead._internal.arrays import BoolArray, IntArray
-from erasurehead._internal.documents import PlainData
+from erasurehead._internal.typed import POSITIVE, one_of
 from erasurehead.datasets._encoded import TASKS, Labels, Task
-from erasurehead.datasets._preprocessing.facts import POSITIVE, TEXT, TEXTS, Facts, one_of
 from erasurehead.datasets._preprocessing.vocabulary import (
     Codes,
     NumberVocabulary,
     Vocabulary,
-    vocabulary_from_json,
     vocabulary_of,
 )
-from erasurehead.datasets._readers.table import Column, NumberColumn, Place, TextColumn, plain
-from erasurehead.errors import DataError, invalid
+from erasurehead.datasets._readers.fields import plain
+from erasurehead.datasets._readers.table import Column, NumberColumn, Place, TextColumn
+from erasurehead.errors import DataError, check_choice, some
 
 MOST_CLASSES = 20
 """Integers with more distinct values than this count as quantities unless the task is given."""
@@ -45,10 +44,10 @@ class Target:
     """
 
     name: str
-    task: Task
+    task: Annotated[Task, one_of(*TASKS)]
     classes: Vocabulary | None = None
-    unit: float = 1.0
-    others: Literal["refuse", "drop"] = "refuse"
+    unit: Annotated[float, POSITIVE] = 1.0
+    others: Annotated[Literal["refuse", "drop"], one_of("refuse", "drop")] = "refuse"
     aliases: tuple[str, ...] = ()
 
     @property
@@ -141,38 +140,16 @@ class Target:
                 f"identifiers do; name the column to predict{' (--label)' if self.name else ''}."
             )
         names = self.classes.labels()
-        shown = ", ".join(repr(names[code]) for code in map(int, moved[:_MOST_SAID]))
-        more = f" and {len(moved) - _MOST_SAID} more" if len(moved) > _MOST_SAID else ""
+        shown = some([repr(names[int(code)]) for code in moved], _MOST_SAID)
         one = len(moved) == 1
         return (
-            f"the {self._label}: all rows of class{'' if one else 'es'} {shown}{more} would be for testing; "
+            f"the {self._label}: all rows of class{'' if one else 'es'} {shown} would be for testing; "
             f"{'its first one is' if one else 'the first one of each is'} for training",
         )
 
     @property
     def _label(self) -> str:
         return _label(self.name)
-
-    def to_json(self) -> PlainData:
-        """Return the target as plain JSON data, for `target_from_json`."""
-        classes = None if self.classes is None else self.classes.to_json()
-        return {**vars(self), "classes": classes, "aliases": list(self.aliases)}
-
-
-def target_from_json(facts: Facts) -> Target:
-    """Return the target that `Target.to_json` returned as plain data.
-
-    Raises:
-        DataError: if it has another form.
-    """
-    return Target(
-        facts.get("name", TEXT),
-        facts.get("task", one_of(*TASKS)),
-        None if facts.data.get("classes") is None else vocabulary_from_json(facts.inner("classes")),
-        float(facts.get("unit", POSITIVE)),
-        facts.get("others", one_of("refuse", "drop")),
-        tuple(facts.get("aliases", TEXTS)),
-    )
 
 
 def check_task(task: str | None) -> None:
@@ -184,8 +161,8 @@ def check_task(task: str | None) -> None:
     Raises:
         InvalidArgument: if there is no such task; the error names those that exist.
     """
-    if task is not None and task not in TASKS:
-        raise invalid("task", f"must be one of {', '.join(TASKS)}", task)
+    if task is not None:
+        check_choice("task", task, TASKS)
 
 
 def fit_target(column: Column, name: str, task: Task | None, place: Place) -> Target:

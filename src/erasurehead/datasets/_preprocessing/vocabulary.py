@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Annotated, TypeAlias, TypedDict
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray, ShortIntArray
 from erasurehead._internal.documents import PlainData
-from erasurehead.datasets._preprocessing.facts import NUMBERS, TEXTS, WHOLE_NUMBERS, Facts
-from erasurehead.datasets._readers.table import (
-    EXACT,
-    TRUTHS,
-    Column,
-    NumberColumn,
-    TextColumn,
-    identified,
-    padded,
-    plain,
-)
+from erasurehead._internal.storage.sealed import Unfit
+from erasurehead._internal.typed import KEY, NUMBERS, STEPS, differences, maker
+from erasurehead.datasets._readers.fields import EXACT, TRUTHS, identified, padded, plain
+from erasurehead.datasets._readers.table import Column, NumberColumn, TextColumn
 from erasurehead.errors import DataError
 
 Codes = ShortIntArray
@@ -33,29 +25,8 @@ ROUNDED = f"whole numbers beyond {EXACT:,} cannot be told apart as numbers"
 """What is wrong with a column whose values were rounded, where their identity matters."""
 
 
-class Vocabulary(ABC):
-    """The distinct values of a column in ascending order; the index of a value is its code."""
-
-    @property
-    @abstractmethod
-    def size(self) -> int:
-        """Number of values."""
-
-    @abstractmethod
-    def codes(self, column: Column) -> Codes:
-        """Return the code of each row's value, int32, shape (n_rows,); -1 where it is missing or unknown."""
-
-    @abstractmethod
-    def labels(self) -> list[str]:
-        """Return the values as texts, in the order of their codes."""
-
-    @abstractmethod
-    def to_json(self) -> PlainData:
-        """Return the vocabulary as plain JSON data, for `vocabulary_from_json`."""
-
-
 @dataclass(frozen=True, eq=False)
-class NumberVocabulary(Vocabulary):
+class NumberVocabulary:
     """Distinct numbers: float64, ascending, shape (size,). A text that parses as one of them is that value.
 
     Arguments:
@@ -68,9 +39,11 @@ class NumberVocabulary(Vocabulary):
 
     @property
     def size(self) -> int:
+        """Number of values."""
         return len(self.values)
 
     def codes(self, column: Column) -> Codes:
+        """Return the code of each row's value, int32, shape (n_rows,); -1 where it is missing or unknown."""
         if isinstance(column, NumberColumn):
             return self._find(column.values)
         codes_of_texts = self._find(np.array([identified(text) for text in column.values], dtype=np.float64))
@@ -82,31 +55,44 @@ class NumberVocabulary(Vocabulary):
         return np.where(self.values[places] == values, places, -1).astype(np.int32)
 
     def labels(self) -> list[str]:
+        """Return the values as texts, in the order of their codes."""
         return list(self.spelled) or [plain(value) for value in self.values.tolist()]
 
-    def to_json(self) -> PlainData:
-        return self._numbers_to_json() | ({"spelled": list(self.spelled)} if self.spelled else {})
-
-    def _numbers_to_json(self) -> PlainData:
+    def as_plain(self) -> PlainData:
+        """Return it as plain data; whole numbers as differences, which keeps them short."""
+        spelled = {"spelled": list(self.spelled)} if self.spelled else {}
         if bool((self.values == np.trunc(self.values)).all()) and float(np.abs(self.values).max()) < EXACT:
-            return {"whole": differences(self.values.astype(np.int64))}
-        return {"numbers": self.values.tolist()}
+            return {"whole": differences(self.values.astype(np.int64)), **spelled}
+        return {"numbers": self.values.tolist(), **spelled}
+
+    @classmethod
+    def from_plain(cls, data: object) -> NumberVocabulary:
+        """Return what `as_plain` returned as plain data."""
+        stored = maker(_Numbers)(data)
+        values = stored["whole"].astype(np.float64) if "whole" in stored else stored["numbers"]
+        return cls(values, stored.get("spelled", ()))
+
+    def __post_init__(self) -> None:
+        if len(self.spelled) not in (0, len(self.values)):
+            raise Unfit("spelled must have a text for each number")
 
 
 @dataclass(frozen=True, eq=False)
-class TextVocabulary(Vocabulary):
+class TextVocabulary:
     """Distinct texts, in ascending order. A number is looked up as it is printed, without `.0` if it is an integer.
 
     Where all are truth values, `TRUE`, `True`, `true` and 1 are the same one.
     """
 
-    values: tuple[str, ...]
+    values: tuple[str, ...] = field(metadata={KEY: "texts"})
 
     @property
     def size(self) -> int:
+        """Number of values."""
         return len(self.values)
 
     def codes(self, column: Column) -> Codes:
+        """Return the code of each row's value, int32, shape (n_rows,); -1 where it is missing or unknown."""
         places = {text: code for code, text in enumerate(self.values)}
         if TRUTHS.keys() >= set(places):
             by_truth = {TRUTHS[text]: code for text, code in places.items()}
@@ -122,10 +108,18 @@ class TextVocabulary(Vocabulary):
         return np.append(codes_of_texts, np.int32(-1))[codes]
 
     def labels(self) -> list[str]:
+        """Return the values as texts, in the order of their codes."""
         return list(self.values)
 
-    def to_json(self) -> PlainData:
-        return {"texts": list(self.values)}
+
+Vocabulary: TypeAlias = TextVocabulary | NumberVocabulary
+"""The distinct values of a column in ascending order; the index of a value is its code."""
+
+
+class _Numbers(TypedDict, total=False):
+    whole: Annotated[IntArray, STEPS]
+    numbers: Annotated[Array, NUMBERS]
+    spelled: tuple[str, ...]
 
 
 def vocabulary_of(column: Column) -> Vocabulary:
@@ -212,33 +206,3 @@ def _distinct(values: Array) -> tuple[Array, Codes]:
             return np.flatnonzero(seen).astype(np.float64) + low, places[shifted]
     unique, inverse = np.unique(values, return_inverse=True)
     return unique, inverse.astype(np.int32)
-
-
-def differences(ascending: IntArray) -> list[int]:
-    """Return ascending integers as the first one and the differences between them, which is short in JSON.
-
-    >>> differences(np.array([100000, 100001, 100005]))
-    [100000, 1, 4]
-    """
-    return np.diff(ascending, prepend=0).tolist()
-
-
-def from_differences(steps: Sequence[int]) -> IntArray:
-    """Invert `differences`."""
-    return np.cumsum(np.array(steps, dtype=np.int64))
-
-
-def vocabulary_from_json(facts: Facts) -> Vocabulary:
-    """Return the vocabulary that `Vocabulary.to_json` returned as plain data.
-
-    Raises:
-        DataError: if it has another form.
-    """
-    if "whole" in facts.data or "numbers" in facts.data:
-        whole = "whole" in facts.data
-        values = from_differences(facts.get("whole", WHOLE_NUMBERS)) if whole else facts.get("numbers", NUMBERS)
-        spelled = tuple(facts.find("spelled", TEXTS) or ())
-        if len(spelled) not in (0, len(values)):
-            raise DataError(f"The encoding is damaged: {facts.place('spelled')} must have a text for each number.")
-        return NumberVocabulary(np.array(values, dtype=np.float64), spelled)
-    return TextVocabulary(tuple(facts.get("texts", TEXTS)))

@@ -13,7 +13,8 @@ import numpy as np
 
 from erasurehead._internal.documents import PlainData
 from erasurehead.datasets._published.recipe import Recipe
-from erasurehead.datasets._readers.table import Column, NumberColumn, Table, column_of
+from erasurehead.datasets._readers.table import Column, NumberColumn, Table
+from erasurehead.datasets._readers.values import column_of
 from erasurehead.errors import DataError
 
 Fetch: TypeAlias = Callable[[Recipe], Table]

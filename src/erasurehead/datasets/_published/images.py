@@ -23,7 +23,7 @@ from erasurehead.datasets._preprocessing.target import Target
 from erasurehead.datasets._preprocessing.vocabulary import vocabulary_of
 from erasurehead.datasets._published.search import VARIABLE
 from erasurehead.datasets._readers.table import NumberColumn
-from erasurehead.errors import DataError, check_count, invalid
+from erasurehead.errors import DataError, check_choice, check_count, invalid
 
 Bytes = NDArray[np.uint8]
 _Part: TypeAlias = tuple[Bytes, Bytes]
@@ -145,24 +145,8 @@ IMAGES = tuple(_SETS)
 """Names of the data sets of images."""
 
 
-def image_shape(name: str) -> tuple[int, int, int]:
-    """Return planes, height and width of the images of a data set; its pixels come in this order.
-
-    Arguments:
-        name: name of a data set of images.
-
-    Raises:
-        InvalidArgument: if there is no such data set.
-
-    >>> image_shape("cifar10")
-    (3, 32, 32)
-    """
-    return _set(name).shape
-
-
 def _set(name: str) -> _Set:
-    if name not in _SETS:
-        raise invalid("name", f"must be one of {', '.join(_SETS)}", name)
+    check_choice("name", name, _SETS)
     return _SETS[name]
 
 

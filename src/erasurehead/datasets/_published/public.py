@@ -12,7 +12,7 @@ from erasurehead.datasets._published.recipe import Recipe, follow, read_recipe
 from erasurehead.datasets._published.recipes import AMAZON, COVERTYPE, KC_HOUSING
 from erasurehead.datasets._published.search import VARIABLE, Where, locate
 from erasurehead.datasets._published.synthetic import synthetic
-from erasurehead.errors import DataError, invalid
+from erasurehead.errors import DataError, check_choice, invalid
 
 _RECIPES = {recipe.name: recipe for recipe in (AMAZON, KC_HOUSING, COVERTYPE)}
 
@@ -21,8 +21,7 @@ NAMES = tuple(_RECIPES)
 
 
 def _recipe(name: str) -> Recipe:
-    if name not in _RECIPES:
-        raise invalid("name", f"must be one of {', '.join(NAMES)}", name, "read a file of your own with datasets.read")
+    check_choice("name", name, _RECIPES, "read a file of your own with datasets.read")
     return _RECIPES[name]
 
 

@@ -14,7 +14,7 @@ from erasurehead.datasets._published.recipe import Recipe, follow as follow_reci
 from erasurehead.datasets._published.recipes import AMAZON, AREAS, COVERTYPE, KC_HOUSING, QUANTITIES, SOILS
 from erasurehead.datasets._published.skew import SkewedColumn, by_rank, exact_counts, follow, stand_in
 from erasurehead.datasets._readers.table import Table
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_choice, check_count
 
 _LEAST_ROWS = 500  # with fewer, columns with dozens of values and both classes do not fit
 
@@ -170,8 +170,7 @@ def synthetic(name: str, seed: int = 0, rows: int | None = None) -> Dataset:
     Raises:
         InvalidArgument: if there is no such data set, or rows is out of range.
     """
-    if name not in _STAND_INS:
-        raise invalid("name", f"must be one of {', '.join(_STAND_INS)}", name)
+    check_choice("name", name, _STAND_INS)
     recipe, make, whole = _STAND_INS[name]
     check_count("seed", seed, at_least=0)
     n_rows = whole if rows is None else check_count("rows", rows, _LEAST_ROWS, whole)

@@ -16,7 +16,7 @@ from erasurehead.datasets._matrices import Matrix, check_matrix, check_sparse_in
 from erasurehead.datasets._readers.forms import form
 from erasurehead.datasets._readers.svmlight import matrix, read_svmlight, zero_based
 from erasurehead.datasets._readers.table import Place
-from erasurehead.errors import DataError, counted
+from erasurehead.errors import DataError, NoFile, counted
 
 _COPIES = 2  # of the data at a time: as in the file, and as float64
 _VECTORS = 6  # least number of vectors as long as the model that training holds at a time
@@ -118,12 +118,17 @@ def read_labels(path: StrPath, beside: Path, n_rows: int) -> Array:
         DataError: if the file is missing, does not hold numbers, or not one for each row.
     """
     place = Path(path).expanduser()
-    place = readable(place if place.exists() else beside.parent / place)
     try:
+        place = readable(place if place.exists() else beside.parent / place)
         binary = beginning(place, 6) == b"\x93NUMPY"
         if not binary:
             check_text(place)
         labels = load_npy(place) if binary else np.loadtxt(place, ndmin=1)
+    except NoFile:
+        raise DataError(
+            f"There is no file {str(path)!r} with the labels of {beside}; name one: .npy, or a text with one number in "
+            "each line (target, --label)."
+        ) from None
     except _UNREADABLE as error:
         raise DataError(f"{place} does not hold labels as numbers ({error}).") from None
     labels = floats(labels, str(place)).ravel()

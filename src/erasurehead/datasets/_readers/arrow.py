@@ -8,16 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from erasurehead.datasets._readers.table import (
-    MISSING,
-    Column,
-    NumberColumn,
-    TextColumn,
-    Unreadable,
-    as_texts,
-    column_of,
-    numbers_of,
-)
+from erasurehead.datasets._readers.fields import MISSING
+from erasurehead.datasets._readers.table import Column, NumberColumn, TextColumn, Unreadable, as_texts
+from erasurehead.datasets._readers.values import column_of, numbers_of
 
 
 def arrow_column(array: Any, name: str, source: str, exact: bool = False, missing: Collection[str] = MISSING) -> Column:

@@ -15,25 +15,22 @@ import numpy as np
 from erasurehead._internal.arrays import Array, ShortIntArray
 from erasurehead._internal.plain_text import in_groups
 from erasurehead.datasets._readers.decimals import if_decimal, with_points
-from erasurehead.datasets._readers.files import Lines, text_lines
-from erasurehead.datasets._readers.layouts import TableLayout, csv_reader
-from erasurehead.datasets._readers.mixed_columns import Tally
-from erasurehead.datasets._readers.table import (
+from erasurehead.datasets._readers.fields import (
     COMMA,
     EXACT,
     TRUTHS,
-    Column,
     Fields,
-    NumberColumn,
-    Table,
-    TextCoder,
-    TextColumn,
+    first_code,
     is_rounded,
     not_a_number,
     padded,
     parse,
-    truths,
 )
+from erasurehead.datasets._readers.files import Lines, text_lines
+from erasurehead.datasets._readers.layouts import TableLayout, csv_reader
+from erasurehead.datasets._readers.mixed_columns import Tally
+from erasurehead.datasets._readers.table import Column, NumberColumn, Table, TextColumn, truths
+from erasurehead.datasets._readers.values import TextCoder
 from erasurehead.errors import DataError, UndeclaredText, counted
 
 Kind: TypeAlias = Literal["number", "text", "auto", "label"]
@@ -43,6 +40,9 @@ _EMPTY = "leave the field empty if the value is missing"
 _NO_ROW = "leave that row out, or fill it in, as every row needs its label"
 _LONGEST = 1 << 27
 """The longest field, in letters; longer ones are taken for a quote that nobody has closed."""
+
+
+_PLAIN = '; if quotes are letters like any others in this file, say so (--quotes none, quotes="none")'
 
 
 def is_number(text: str) -> bool:
@@ -102,6 +102,7 @@ class _NumberBuilder(Builder):
         self._hint = hint
         self._missing = missing
         self._rounded = False
+        self._code = ""
         self._truths: bool | None = None
 
     def add(self, fields: Sequence[str]) -> None:
@@ -118,6 +119,7 @@ class _NumberBuilder(Builder):
             self._mix(0, fields[0].strip(), False)
         if len(large := np.flatnonzero(np.abs(part) >= EXACT)):
             self._rounded |= any(is_rounded(fields[row], float(part[row])) for row in large.tolist())
+        self._code = self._code or first_code(fields)
         for code in self._codes:
             part[part == code] = np.nan
         self._parts.append(part)
@@ -156,7 +158,7 @@ class _NumberBuilder(Builder):
 
     def finish(self) -> Column:
         values = np.concatenate(self._parts)
-        return truths(values) if self._truths else NumberColumn(values, self._rounded)
+        return truths(values) if self._truths else NumberColumn(values, self._rounded, self._code)
 
 
 class _PointCoder(TextCoder):
@@ -301,6 +303,18 @@ def csv_blocks(
         yield table()
 
 
+def lines_of_table(path: Path, layout: TableLayout) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of the line on which each row of a CSV file ends, and its fields, as they are written.
+
+    Raises:
+        DataError: if a row has more or fewer fields than the table has columns, or is no CSV.
+    """
+    with text_lines(path) as lines:
+        for row, (line, fields) in enumerate(_rows(lines, layout, path, advice="")):
+            _check_widths([fields], row, layout, path)
+            yield line, fields
+
+
 def first_values(path: Path, layout: TableLayout) -> dict[str, str]:
     """Return the first text of each column that is not missing, among the first rows of a CSV file."""
     found: dict[str, str] = {}
@@ -367,7 +381,7 @@ def _among_numbers(path: Path, layout: TableLayout, name: str, model: bool) -> s
     return tally.refusal(name, True, model) if tally.mostly_numbers else ""
 
 
-def _rows(lines: Lines, layout: TableLayout, path: Path) -> Iterator[tuple[int, list[str]]]:
+def _rows(lines: Lines, layout: TableLayout, path: Path, advice: str = _PLAIN) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of the line on which each row of data ends, and its fields; blank lines are skipped.
 
     So are rows at the end with nothing in any of several fields, as spreadsheets export them.
@@ -387,7 +401,7 @@ def _rows(lines: Lines, layout: TableLayout, path: Path) -> Iterator[tuple[int, 
             lines.n_empty = len(empty)
             return
         except csv.Error as error:
-            raise _unreadable(path, layout, first, layout.skip + reader.line_num, error) from None
+            raise _unreadable(path, layout, first, layout.skip + reader.line_num, error, advice) from None
         if len(row) != width:
             if not row or (len(row) == 1 and not row[0].strip()):
                 continue
@@ -402,19 +416,18 @@ def _rows(lines: Lines, layout: TableLayout, path: Path) -> Iterator[tuple[int, 
         yield layout.skip + reader.line_num, row
 
 
-def _unreadable(path: Path, layout: TableLayout, first: int, last: int, error: csv.Error) -> DataError:
+def _unreadable(path: Path, layout: TableLayout, first: int, last: int, error: csv.Error, advice: str) -> DataError:
     """Return the error for a row, on some lines, that Python's CSV reader refuses."""
-    plain = 'if quotes are letters like any others in this file, say so (--quotes none, quotes="none")'
     with text_lines(path) as lines:
         row = list(islice(lines, first - 1, last))
     if opened := _open_quote(row, layout.delimiter):
-        return DataError(f"{path}, line {first + opened - 1}: a quote that opens here is never closed; {plain}.")
+        return DataError(f"{path}, line {first + opened - 1}: a quote that opens here is never closed{advice}.")
     if sum(map(len, row)) > _LONGEST:
-        return DataError(f"{path}, line {first}: a field has more than {_LONGEST:,} letters; {plain}.")
+        return DataError(f"{path}, line {first}: a field has more than {_LONGEST:,} letters{advice}.")
     if any('"' in line for line in row):
         return DataError(
             f"{path}, line {last}: a quote within a quoted field is neither written twice nor the field's end; if such "
-            f"quotes stand behind a backslash, say so (--quotes backslash); {plain}."
+            f"quotes stand behind a backslash, say so (--quotes backslash){advice}."
         )
     return DataError(f"{path}, line {last}: {error}.")
 
@@ -452,4 +465,6 @@ def _check_widths(rows: Fields, before: int, layout: TableLayout, path: Path) ->
     row = next(place for place, fields in enumerate(rows) if len(fields) != width)
     comment = rows[row][0].startswith("#")
     why = "comments may only stand before the table" if comment else "the file is cut off there, or that line is wrong"
+    if len(rows[row]) > width and layout.delimiter == "," and not comment:
+        why += ", or its numbers have commas where points should be"
     raise DataError(f"{_place(path, layout, before + row)}: {len(rows[row])} fields instead of {width}; {why}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from erasurehead.datasets._readers.table import COMMA, MISSING, Fields, number, parse
+from erasurehead.datasets._readers.fields import COMMA, MISSING, Fields, number, parse
 
 _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}([.,]\d{3})+")
 """What may be thousands apart as well as a decimal fraction of three digits, such as `1,234` and `1.234`."""

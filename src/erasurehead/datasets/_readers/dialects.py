@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, cast, get_args
 from unicodedata import normalize
 
 from erasurehead.datasets._readers.delimiters import check_delimiter
-from erasurehead.errors import invalid
+from erasurehead.errors import check_choice, invalid
 
 Quotes: TypeAlias = Literal["doubled", "backslash", "none"]
 """How a quote within a quoted field is written: `""`, or `\\"`; or quotes are letters like any others."""
@@ -56,8 +56,8 @@ def check_dialect(
         raise invalid("header", "must be yes or no (True or False)", header)
     if decimal is not None and decimal not in get_args(Decimal):
         raise invalid("decimal", "must be . or ,", decimal)
-    if quotes is not None and quotes not in get_args(Quotes):
-        raise invalid("quotes", f"must be one of {', '.join(get_args(Quotes))}", quotes)
+    if quotes is not None:
+        check_choice("quotes", quotes, get_args(Quotes))
     for argument, texts in (("names", names), ("missing", missing)):
         if isinstance(texts, str):
             raise invalid(argument, "must be a list of texts", texts)

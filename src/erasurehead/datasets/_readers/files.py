@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,8 +86,10 @@ def blocks(path: Path, size: int = 1 << 22) -> Iterator[tuple[int, bytes]]:
         while True:
             try:
                 read = stream.read(size)
-            except BROKEN as error:
-                raise broken_off(path, line - 1 + rest.count(b"\n"), error) from None
+            except BROKEN:
+                with text_lines(path) as lines:
+                    deque(lines, 0)  # which says after what line
+                raise
             if not read:
                 break
             if line == 1 and not rest:

@@ -14,20 +14,19 @@ from typing import Any, Protocol, TypeGuard, cast, runtime_checkable
 import numpy as np
 
 from erasurehead.datasets._readers.arrow import arrow_column, is_category
+from erasurehead.datasets._readers.fields import MISSING
 from erasurehead.datasets._readers.layouts import TableLayout
 from erasurehead.datasets._readers.table import (
-    MISSING,
     Column,
     Table,
     TextColumn,
     as_texts,
     check_finite,
     checked_names,
-    column_of,
     joined,
-    numbers_of,
     read_columns,
 )
+from erasurehead.datasets._readers.values import column_of, numbers_of
 from erasurehead.errors import DataError, MissingExtra
 
 

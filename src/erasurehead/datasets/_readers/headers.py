@@ -9,8 +9,8 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.datasets._readers.decimals import MOST_STRAYS, columns_of
+from erasurehead.datasets._readers.fields import MISSING, Fields, number
 from erasurehead.datasets._readers.index_columns import is_numbering
-from erasurehead.datasets._readers.table import MISSING, Fields, number
 
 _YEARS = (1800, 2200)
 _FEW = 3  # rows and columns from which regularity of the first line is no chance

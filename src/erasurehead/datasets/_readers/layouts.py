@@ -14,11 +14,11 @@ from unicodedata import normalize
 from erasurehead.datasets._readers.decimals import columns_of, decimal_mark, grouped_points
 from erasurehead.datasets._readers.delimiters import guess_delimiter, separated
 from erasurehead.datasets._readers.dialects import Decimal, Dialect, Quotes
+from erasurehead.datasets._readers.fields import MISSING, Fields, absent, parse
 from erasurehead.datasets._readers.files import text_lines
 from erasurehead.datasets._readers.headers import HeaderVerdict, verdict
 from erasurehead.datasets._readers.index_columns import named, unnamed
-from erasurehead.datasets._readers.table import MISSING, Fields, absent, parse
-from erasurehead.errors import DataError, invalid
+from erasurehead.errors import DataError, counted, invalid
 
 _LETTERS, _LINES = 1 << 18, 20  # at least as much of a file is read to detect its layout, if there is as much
 _ROWS, _FIELDS = 500, 50_000  # rows by whose values it is detected, but five at least, and how many fields they have
@@ -224,7 +224,7 @@ class _Look:
         naming = [] if none else [line for line in comments if self._names_in(line, rows)]
         passed = len(comments) - bool(naming)
         if passed:
-            self.notes.append(f"{passed} line{'s' * (passed > 1)} of comments before the table left out")
+            self.notes.append(f"{counted('line', passed)} of comments before the table left out")
         return place, naming[-1] if naming else ""
 
     def _names_in(self, comment: str, rows: _Rows) -> list[str]:
@@ -267,7 +267,7 @@ class _Look:
             if titles and (alone or _holds_names(tried)) and all(_few(row, width) for row in titles):
                 shown = " ".join(text.strip() for text in titles[0] if text.strip())
                 self.notes.append(
-                    f"{len(titles)} line{'s' * (len(titles) > 1)} before the table left out as "
+                    f"{counted('line', len(titles))} before the table left out as "
                     f"{'a title' if len(titles) == 1 else 'titles'}: {shown[:60]!r}"
                 )
                 return tried

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 import numpy as np
 
 from erasurehead.datasets._readers.decimals import MOST_STRAYS, if_decimal
-from erasurehead.datasets._readers.table import Table, TextColumn, not_a_number, parse, written
+from erasurehead.datasets._readers.fields import not_a_number, parse, written
+from erasurehead.datasets._readers.table import Table, TextColumn, as_option
 from erasurehead.errors import DataError
 
 MOST_CODES = 20
@@ -17,7 +17,7 @@ MOST_CODES = 20
 
 _MOST_SHOWN = 3
 _FEWEST = 5
-_BEGINS = frozenset("0123456789+-.,$€£ \u00a0")
+_BEGINS = frozenset("0123456789+-.,$€£¥( \u00a0\u2212")
 
 
 class Tally:
@@ -96,7 +96,7 @@ class Tally:
             fault = not_a_number(self._written, "")
             return f"{where()}, column {name!r}: {fault}{commas}{categories and f'; {categories}'}."
         likewise = ", ".join(f"{text!r} ({_line(place)})" for text, place in others)
-        tokens = shlex.quote(",".join(list(self._texts)[:_MOST_SHOWN]))
+        tokens = as_option(*list(self._texts)[:_MOST_SHOWN])
         missing = f"name what stands for a missing value (--missing {tokens}), " if csv and not (model or label) else ""
         if missing and self._n_texts == 1 and _line(where) == "line 1":
             missing = "say that the line holds the columns' names, if it does (--header yes), "

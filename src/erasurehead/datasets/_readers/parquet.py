@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import shlex
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from functools import lru_cache
@@ -15,7 +14,8 @@ from typing import Any
 from erasurehead._internal.documents import PlainData
 from erasurehead._internal.user_files import beginning
 from erasurehead.datasets._readers.arrow import arrow_column, is_category
-from erasurehead.datasets._readers.table import MISSING, Table, check_finite, checked_names, joined, read_columns
+from erasurehead.datasets._readers.fields import MISSING
+from erasurehead.datasets._readers.table import Table, as_option, check_finite, checked_names, joined, read_columns
 from erasurehead.errors import DataError, MissingExtra
 
 
@@ -223,6 +223,6 @@ def _check_columns(path: Path, stored: Any, names: list[str]) -> None:
             if name in held and name not in own:
                 raise DataError(
                     f"{fragment.path} has no column {name!r}, as other files in {path} have; its columns are "
-                    f"{', '.join(own)}. Leave the column out (--drop {shlex.quote(name)}), or write all files "
+                    f"{', '.join(own)}. Leave the column out (--drop {as_option(name)}), or write all files "
                     "with the same columns."
                 )

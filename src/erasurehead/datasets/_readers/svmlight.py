@@ -14,8 +14,8 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.datasets._matrices import MAX_INDEX, csr
+from erasurehead.datasets._readers.fields import parse
 from erasurehead.datasets._readers.files import blocks
-from erasurehead.datasets._readers.table import parse
 from erasurehead.errors import DataError
 
 if TYPE_CHECKING:

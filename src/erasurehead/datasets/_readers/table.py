@@ -3,80 +3,31 @@
 from __future__ import annotations
 
 import math
-import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
-from decimal import Decimal, InvalidOperation
-from functools import cache
-from typing import Any, TypeAlias, cast
-from unicodedata import normalize
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from erasurehead._internal.arrays import AnyArray, Array, BoolArray, IntArray, ShortIntArray
-from erasurehead._internal.plain_text import in_groups
-from erasurehead.errors import DataError, shown
+from erasurehead.datasets._readers.fields import (
+    EXACT,
+    FINITE,
+    TRUTHS,
+    is_rounded,
+    padded,
+    parse,
+    plain,
+)
+from erasurehead.errors import DataError
 
 Place: TypeAlias = Callable[[int], str]
 """Returns where a row is, such as `"train.csv, line 7"`, for messages."""
 
-Fields: TypeAlias = Sequence[Sequence[str]]
-"""The fields of rows, or of columns, as they are in a text."""
-
-MISSING = (
-    "",
-    "NA",
-    "N/A",
-    "n/a",
-    "#N/A",
-    "#NA",
-    "#N/A N/A",
-    "<NA>",
-    "NaN",
-    "nan",
-    "NAN",
-    "-nan",
-    "-NaN",
-    "nan(ind)",
-    "-nan(ind)",
-    "1.#IND",
-    "-1.#IND",
-    "1.#QNAN",
-    "-1.#QNAN",
-    "null",
-    "NULL",
-    "\\N",
-    "None",
-    "?",
-)
-"""Representations of missing values in text files, as written by R, spreadsheets, databases, pandas, Python and C."""
-
-_FINITE = "replace it, or make the value missing (NaN, null)"
-
-TRUTHS: Mapping[str, float] = {
-    spelling: value
-    for value, word in ((0.0, "False"), (1.0, "True"))
-    for spelling in (word, word.lower(), word.upper())
-}
-"""Texts that are truth values. A column of nothing else is one of numbers, 1 for true, whatever it was read from."""
-
-EXACT = 2**53
-"""Whole numbers up to here are exact in float64; beyond, many are rounded to the same number."""
-
-
-COMMA = re.compile(r"[-+]?(?:\d+,\d*|,\d+)(?:[eE][-+]?\d+)?")
-"""A number with a decimal comma; or one with a comma between thousands, as in `1,234`."""
-
 
 class Unreadable(Exception):
     """Raised for a column whose type, as named by the argument, is neither of numbers nor of texts."""
-
-
-def absent(missing: Collection[str]) -> frozenset[str]:
-    """Return all texts that stand for a missing value, if a user names some: no others if the empty one is named."""
-    return frozenset(missing if "" in missing else (*MISSING, *missing))
 
 
 def read_columns(names: Iterable[str], source: str, read: Callable[[str], Column]) -> dict[str, Column]:
@@ -107,7 +58,7 @@ def read_columns(names: Iterable[str], source: str, read: Callable[[str], Column
         types = ", ".join(f"{name!r} ({kind})" for name, kind in wrong.items())
         raise DataError(
             f"{source}, columns {types} cannot be read: their types are neither of numbers nor of texts; turn them "
-            f"into numbers or texts, or leave them out (drop, --drop {shlex.quote(','.join(wrong))})."
+            f"into numbers or texts, or leave them out (drop, --drop {as_option(*wrong)})."
         )
     return columns
 
@@ -119,14 +70,16 @@ class NumberColumn:
     Arguments:
         values: float64, shape (n_rows,), NaN where a value is missing.
         rounded: whether it held whole numbers that float64 cannot represent, so that equal values may have differed.
+        code: a text that it held, with zeros before a whole number; empty if there was none.
     """
 
     values: Array
     rounded: bool = False
+    code: str = ""
 
     def take(self, rows: IntArray) -> NumberColumn:
         """Return the given rows."""
-        return NumberColumn(self.values[rows], self.rounded)
+        return NumberColumn(self.values[rows], self.rounded, self.code)
 
     def numbers(self) -> Array:
         """Return the values."""
@@ -179,15 +132,6 @@ def are_numbers(column: Column) -> bool:
     return isinstance(column, NumberColumn) or TRUTHS.keys() >= set(column.used())
 
 
-def padded(text: str) -> bool:
-    """Return whether a text is a number with a zero before its digits: it may be a code, such as `01` or `007`.
-
-    >>> padded("01"), padded("0.5"), padded("10")
-    (True, False, False)
-    """
-    return text[:1] == "0" and text[1:2].isdigit()
-
-
 def with_numbers(table: Table, texts: Collection[str] = (), label: str = "") -> tuple[Table, tuple[str, ...]]:
     """Return a table in which columns of texts that all are numbers are columns of numbers, as in a CSV file.
 
@@ -237,7 +181,7 @@ def as_texts(column: Column) -> TextColumn:
     """Return a column as one of texts: numbers as people write them."""
     if isinstance(column, TextColumn):
         return column
-    return _coded(column.values, column.missing(), plain)
+    return coded(column.values, column.missing(), plain)
 
 
 def written_out(column: Column) -> list[str]:
@@ -246,7 +190,8 @@ def written_out(column: Column) -> list[str]:
     return np.array([*texts.values, ""], dtype=object)[texts.codes].tolist()
 
 
-def _coded(values: AnyArray, none: BoolArray, text: Callable[[Any], str]) -> TextColumn:
+def coded(values: AnyArray, none: BoolArray, text: Callable[[Any], str]) -> TextColumn:
+    """Return a column of what `text` makes of values; `none` says where one is missing."""
     unique, inverse = np.unique(values[~none], return_inverse=True)
     codes = np.full(len(none), -1, dtype=np.int32)
     codes[~none] = inverse
@@ -309,7 +254,7 @@ class Table:
             DataError: if the table has no column of that name; the message lists those that it has.
         """
         if name not in self.columns:
-            names = ", ".join(list(self.all_names or self.columns)[:30])
+            names = listed(list(self.all_names or self.columns)[:30])
             raise DataError(f"{self.source} has no column {name!r}; its columns are {names or 'none'}.")
         return self.columns[name]
 
@@ -341,114 +286,6 @@ class Table:
         return replace(self, columns=columns, n_rows=len(rows), place=place)
 
 
-def table_of_rows(
-    rows: Sequence[Mapping[str, object]],
-    source: str = "the list of rows",
-    wanted: Collection[str] | None = None,
-    exact: Collection[str] = (),
-    missing: Collection[str] = MISSING,
-) -> Table:
-    """Return a table of rows that are mappings from column name to a number, a text, or None for a missing value.
-
-    Arguments:
-        rows: the rows.
-        source: what they come from, for messages.
-        wanted: names of the columns to read; None for all.
-        exact: those whose values must be told apart however large they are: see `column_of`.
-        missing: texts that stand for a missing value.
-
-    Raises:
-        DataError: if there are no rows, or one is no mapping; or as for `column_of`.
-
-    >>> table_of_rows([{"age": 4, "town": "Ely"}, {"age": None, "town": "Rye"}]).numbers("age")
-    array([ 4., nan])
-    """
-    if not rows:
-        raise DataError(f"{source} is empty; there must be at least one row, such as {{'age': 4, 'town': 'Ely'}}.")
-    for place, row in enumerate(cast("Sequence[object]", rows)):
-        if not isinstance(row, Mapping):
-            raise DataError(
-                f"{source}, row {place}: each row must be a mapping from column names to values, such as {{'age': 4, "
-                f"'town': 'Ely'}}, but this is {shown(row)}."
-            )
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    columns = read_columns(
-        [name for name in names if wanted is None or name in wanted],
-        source,
-        lambda name: column_of([row.get(name) for row in rows], name, source, name in exact, missing),
-    )
-    return Table(source, columns, len(rows), lambda row: f"{source}, row {row}", all_names=tuple(map(str, names)))
-
-
-def column_of(
-    values: Sequence[object], name: str, source: str, exact: bool = False, missing: Collection[str] = MISSING
-) -> Column:
-    """Return the column of numbers or texts that holds the given values; None, NaN and missing marks are missing.
-
-    It is one of texts if a value is a text, a day or a moment, or all are truth values.
-
-    Arguments:
-        values: numbers, truth values, texts, `Decimal`s or `date`s; those that a library has for a missing value.
-        name: name of the column, for messages.
-        source: what it comes from, for messages.
-        exact: whether values are told apart however large they are: then whole numbers and decimals become texts.
-        missing: texts that stand for a missing value.
-
-    Raises:
-        DataError: if a number is infinite; the error names the column.
-        Unreadable: if a value is something else.
-    """
-    types = set(map(type, values))
-    if types in ({int}, {float}):
-        array: AnyArray = np.array(values)
-        if array.dtype.kind in "iu" or (types == {float} and not np.isinf(array).any()):
-            return numbers_of(array, exact=exact)
-    kinds = {_kind(one) for one in types}
-    if "other" in kinds:
-        raise Unreadable(next(one.__name__ for one in types if _kind(one) == "other"))
-    if "text" in kinds and all(value.strip() in missing for value in values if isinstance(value, str)):
-        kinds.discard("text")
-    kinds.discard("none")
-    if kinds & {"text", "day"} or kinds == {"truth"} or (exact and kinds and "real" not in kinds):
-        coder = TextCoder(missing)
-        codes = np.fromiter((coder[_text(value)] for value in values), np.int32, len(values))
-        return TextColumn(codes, coder.texts())
-    return _numbers(values, name, source)
-
-
-def _numbers(values: Sequence[object], name: str, source: str) -> NumberColumn:
-    numbers = np.array([_number(value) for value in values], dtype=np.float64)
-    for row in np.flatnonzero(np.isinf(numbers)).tolist():
-        raise DataError(
-            f"{source}, row {row}, column {name!r}: {shown(values[row])} is not a finite number; {_FINITE}."
-        )
-    large = np.flatnonzero(np.abs(numbers) >= EXACT).tolist()
-    return NumberColumn(numbers, any(values[row] != int(numbers[row]) for row in large))
-
-
-def numbers_of(values: AnyArray, absent: BoolArray | None = None, exact: bool = False) -> Column:
-    """Return the column of an array of numbers or truth values.
-
-    Arguments:
-        values: shape (n_rows,), of any type of numbers.
-        absent: which rows have no value, shape (n_rows,); None for none. NaN is missing, too.
-        exact: as for `column_of`.
-    """
-    none = np.zeros(len(values), dtype=bool) if absent is None else absent
-    if values.dtype.kind == "b":
-        return truths(np.where(none, np.nan, values))
-    if exact and values.dtype.kind in "iu":
-        return _coded(values, none, str)
-    numbers = values.astype(np.float64)
-    numbers[none] = np.nan
-    if values.dtype.kind == "f":
-        return NumberColumn(numbers)
-    large = np.abs(numbers) >= EXACT  # False for NaN
-    return NumberColumn(
-        numbers, any(int(number) != int(own) for number, own in zip(numbers[large], values[large], strict=True))
-    )
-
-
 def check_finite(column: Column, place: Place) -> None:
     """Raise if a number is infinite.
 
@@ -461,152 +298,22 @@ def check_finite(column: Column, place: Place) -> None:
     """
     if isinstance(column, NumberColumn) and bool(np.isinf(column.values).any()):
         row = int(np.argmax(np.isinf(column.values)))
-        raise DataError(f"{place(row)}: {column.values[row]} is not a finite number; {_FINITE}.")
+        raise DataError(f"{place(row)}: {column.values[row]} is not a finite number; {FINITE}.")
 
 
-class TextCoder(dict[str, int]):
-    """Codes of texts: 0, 1, ... in the order of first occurrence, -1 if missing; outer spaces are ignored.
+def listed(names: Iterable[str], between: str = ", ") -> str:
+    """Return names as options take them: one that contains a comma is quoted.
 
-    Texts that Unicode can write in several ways, such as letters with accents, are composed, as the same text may come
-    from another system in the other way.
-
-    It is a dictionary that fills itself, so that `map(coder.__getitem__, texts)` runs at the speed of C for all
-    but new texts.
+    >>> listed(["town", "size, m2"])
+    'town, "size, m2"'
     """
-
-    def __init__(self, missing: Collection[str] = MISSING) -> None:
-        super().__init__()
-        self._codes: dict[str, int] = {}
-        self._missing = frozenset(missing)
-
-    def __missing__(self, raw: str) -> int:
-        text = raw.strip() if raw.isascii() else normalize("NFC", raw).strip()
-        code = -1 if text in self._missing else self._codes.setdefault(text, len(self._codes))
-        self[raw] = code
-        return code
-
-    def texts(self) -> tuple[str, ...]:
-        """Return the distinct texts in the order of their codes."""
-        return tuple(self._codes)
+    return between.join('"{}"'.format(name.replace('"', '""')) if "," in name else name for name in names)
 
 
-_KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
-    (str, "text"),
-    ((bool, np.bool_), "truth"),
-    ((int, np.integer), "whole"),
-    (Decimal, "whole"),
-    ((float, np.floating), "real"),
-    (date, "day"),
-)
+def as_option(*names: str) -> str:
+    """Return names as the value of an option in a shell.
 
-
-@cache
-def _kind(of: type) -> str:
-    """Return what the values of a type are."""
-    # pandas' marks for a missing value are told by their names, as pandas need not be there
-    if of is type(None) or of.__name__ in ("NAType", "NaTType"):
-        return "none"
-    return next((kind for base, kind in _KINDS if issubclass(of, base)), "other")
-
-
-def _number(value: object) -> float:
-    """Return a number as float64: NaN for what is missing, and infinity for what is too large."""
-    if _kind(type(value)) in ("none", "text"):
-        return math.nan
-    try:
-        return float(cast("float", value))
-    except OverflowError:
-        return math.inf
-
-
-def _text(value: object) -> str:
-    """Return a value as it stands in a file; empty if it is missing."""
-    kind = _kind(type(value))
-    if kind == "none":
-        return ""
-    if kind == "truth":
-        return str(bool(value))
-    if isinstance(value, Decimal):
-        return format(value, "f")
-    number = _number(value) if kind == "real" else math.nan
-    return plain(number) if math.isfinite(number) else str(value)
-
-
-def plain(value: float) -> str:
-    """Return a number as people write it: without `.0` if it is an integer.
-
-    >>> plain(3.0), plain(1.5)
-    ('3', '1.5')
+    >>> as_option("town", "price")
+    'town,price'
     """
-    return str(int(value)) if value.is_integer() else repr(value)
-
-
-_WRITTEN = re.compile(r"[-+]?[$€£]?\s?(\d{1,3}([,.'’ \u00a0\u202f]\d{3})+|\d+)([.,]\d+)?\s?[%$€£]?")
-"""A number as people write it: with its thousands apart, a decimal comma, a currency, or per cent."""
-
-
-def written(text: str) -> bool:
-    """Return whether a text is a number as people write it, which `float` does not read.
-
-    >>> written("1,234.5"), written("5 %"), written("12 kg")
-    (True, True, False)
-    """
-    return _WRITTEN.fullmatch(text.strip()) is not None
-
-
-def not_a_number(text: str, hint: str) -> str:
-    """Return the end of a sentence about a text in a column of numbers.
-
-    Arguments:
-        text: the text.
-        hint: what to do if the column's values are no numbers.
-    """
-    if written(text):
-        hint = (
-            "; write the column's numbers with nothing between their digits, with a decimal point, and without signs "
-            "of currency or per cent"
-        )
-    return f"{text!r} is not a number{hint}"
-
-
-def parse(text: str) -> float:
-    """Return the number in a text; NaN if it is not a number, or has digits in groups as Python writes them (`1_000`).
-
-    In data these are names, such as `2020_01`.
-    """
-    try:
-        return math.nan if in_groups(text) else float(text)
-    except ValueError:
-        return math.nan
-
-
-def number(text: str) -> float:
-    """Return the number in a text, with a decimal point or a decimal comma, 1 for true; NaN if it is none."""
-    value = TRUTHS.get(text, parse(text))
-    return parse(text.replace(",", ".")) if value != value and COMMA.fullmatch(text) else value
-
-
-def is_rounded(text: str, value: float) -> bool:
-    """Return whether a text is a whole number, but not this one."""
-    try:
-        return int(text) != int(value)
-    except ValueError:
-        return False
-
-
-def identified(text: str) -> float:
-    """Return the number in a text, 1 for true; NaN if it is none, or has more digits than tell float64s apart.
-
-    >>> identified("9007199254740992"), identified("9007199254740993"), identified("true")
-    (9007199254740992.0, nan, 1.0)
-    """
-    value = TRUTHS.get(text, parse(text))
-    if len(text) <= _TOLD_APART or not math.isfinite(value):
-        return value
-    try:
-        return value if Decimal(text) in (Decimal(value), Decimal(repr(value))) else math.nan
-    except InvalidOperation:
-        return math.nan
-
-
-_TOLD_APART = 15  # decimal digits that float64 never merges
+    return shlex.quote(listed(names, ","))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,15 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import AnyArray, Array, BoolArray, IntArray, ShortIntArray
+from erasurehead._internal.atomic_files import write_whole, writing
 from erasurehead._internal.storage.folders import Folder
+from erasurehead._internal.tensor_format import decode_tensors
 from erasurehead._internal.user_files import StrPath
 from erasurehead.datasets._encoded import Labels, Task
 from erasurehead.datasets._matrices import Matrix, csr
 from erasurehead.datasets._preprocessing.encoding import Encoding
 from erasurehead.datasets._preprocessing.table_encoding import TableEncoding
 from erasurehead.datasets._sharded.manifest import MANIFEST, Form, ShardManifest, StoredFile, read_manifest
-from erasurehead.datasets._sharded.tensor_stream import decode_tensors
-from erasurehead.errors import DataError, counted
+from erasurehead.datasets._sharded.placement import PLACEMENT, Placement, read_placement
+from erasurehead.errors import DataError, counted, unreadable
 
 _REMEDY = "copy it again, or shard the data again"
 
@@ -73,7 +76,7 @@ def read_checked(folder: Path, file: StoredFile) -> bytearray:
     except FileNotFoundError:
         raise DataError(f"{path} is missing; {_REMEDY}.") from None
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
+        raise unreadable(path, error) from None
     if key not in _verdicts:
         checksum = hashlib.sha256(data).hexdigest()
         _verdicts[key] = (
@@ -109,7 +112,7 @@ def read_rows(folder: Path, file: StoredFile, form: Form, n_columns: int) -> Lab
         shape = " x ".join(map(str, X.shape))
         raise DataError(f"{path} holds {shape} instead of {file.rows} x {n_columns}.")
     values: Any = cast("Any", X) if form == "dense" else cast("Any", X).data
-    if values.dtype != np.float64 or not np.isfinite(values).all():
+    if values.dtype != np.float64 or y.dtype.name not in ("float64", "int64") or not np.isfinite(values).all():
         raise DataError(f"{path} holds values that are not finite float64 numbers.")
     return LabelledRows(X, y)
 
@@ -211,6 +214,28 @@ class ShardFolder:
                 f"encoding, {encoding.target.task} with {encoding.target.n_classes}; {_REMEDY}."
             )
         return encoding
+
+    @property
+    def placement(self) -> Placement | None:
+        """Which machine has which tasks; None if nobody has said it.
+
+        Raises:
+            InvalidArgument: if what was said does not fit the tasks.
+        """
+        path = self.path / PLACEMENT
+        return read_placement(path, self.manifest.n_tasks) if path.is_file() else None
+
+    def place(self, path: StrPath) -> None:
+        """Take over from a file of JSON which machine has which tasks.
+
+        Raises:
+            InvalidArgument: if it does not name the tasks of each machine, or some task is on none.
+            RecordsError: if the folder cannot be written.
+        """
+        placement, kept = read_placement(path, self.manifest.n_tasks), self.path / PLACEMENT
+        write_whole(kept, [json.dumps(placement).encode() + b"\n"])
+        with writing(kept):
+            kept.chmod((self.path / MANIFEST).stat().st_mode & 0o777)  # who may read the data may read where they are
 
     @property
     def name(self) -> str:
@@ -322,7 +347,7 @@ class ShardFolder:
                             f"{self.path / file.name} holds {size} bytes instead of {file.bytes}; {_REMEDY}."
                         )
         except OSError as error:
-            raise DataError(f"{self.path} cannot be read: {error.strerror or error}.") from None
+            raise unreadable(self.path, error) from None
 
     def check(self) -> list[str]:
         """Read every file, and return the problems, one sentence per file; empty if there are none."""

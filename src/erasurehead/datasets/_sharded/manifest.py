@@ -10,14 +10,15 @@ import hashlib
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from erasurehead._internal.documents import Entries
 from erasurehead._internal.storage.folders import Folder
 from erasurehead._internal.storage.names import is_name
 from erasurehead._internal.storage.sealed import NOT_SEALED, Unfit, sealed, unsealed, why
+from erasurehead._internal.typed import COUNT, Rule, maker, one_of
 from erasurehead.datasets._encoded import TASKS, Task
-from erasurehead.errors import DataError, check_count
+from erasurehead.errors import DataError
 
 MANIFEST = "manifest.json"
 FORMAT, VERSION, KEY = "erasurehead-shards", 2, "shards"
@@ -25,7 +26,7 @@ FORMAT, VERSION, KEY = "erasurehead-shards", 2, "shards"
 Form: TypeAlias = Literal["dense", "sparse", "pattern"]
 """How rows are stored: all numbers; the nonzero numbers, with their columns; or only the columns of ones."""
 
-_FORMS = ("dense", "sparse", "pattern")
+_NAME = Rule("the name of a file in the folder", is_name)  # a manifest must not refer to others
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,10 @@ class StoredFile:
         rows: number of rows of data in it; 0 if it holds none.
     """
 
-    name: str
-    bytes: int
+    name: Annotated[str, _NAME]
+    bytes: Annotated[int, COUNT]
     sha256: str
-    rows: int = 0
+    rows: Annotated[int, COUNT] = 0
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,9 @@ class ShardManifest:
     """
 
     name: str
-    task: Task
+    task: Annotated[Task, one_of(*TASKS)]
     classes: int
-    form: Form
+    form: Annotated[Form, one_of("dense", "sparse", "pattern")]
     columns: int
     origin: Origin
     notes: tuple[str, ...]
@@ -153,34 +154,8 @@ def read_manifest(folder: Path) -> ShardManifest:
 
 
 def _manifest(data: Entries) -> ShardManifest:
-    manifest = ShardManifest(
-        name=str(data["name"]),
-        task=data["task"],
-        classes=int(data["classes"]),
-        form=data["form"],
-        columns=int(data["columns"]),
-        origin=Origin(**data["origin"]),
-        notes=tuple(map(str, data["notes"])),
-        encoding=_file(data["encoding"]),
-        supports=None if data["supports"] is None else _file(data["supports"]),
-        test=None if data["test"] is None else _file(data["test"]),
-        tasks=tuple(map(_file, data["tasks"])),
-        loss=str(data.get("loss", "")),
-    )
+    manifest = maker(ShardManifest)(data)
     least = {"logistic": 2, "softmax": 2}.get(manifest.task, 0)
-    if (
-        manifest.task not in TASKS
-        or manifest.form not in _FORMS
-        or manifest.columns < 1
-        or not manifest.tasks
-        or manifest.classes < least
-    ):
+    if manifest.columns < 1 or not manifest.tasks or manifest.classes < least:
         raise Unfit("its values contradict each other")
     return manifest
-
-
-def _file(data: Entries) -> StoredFile:
-    if not is_name(name := data["name"]):  # a manifest must not refer to files outside its folder
-        raise Unfit(f"{name!r} is not the name of a file in the folder")
-    size, rows = (check_count(key, data[key], at_least=0) for key in ("bytes", "rows"))
-    return StoredFile(name, size, str(data["sha256"]), rows)

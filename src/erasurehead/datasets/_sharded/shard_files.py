@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from erasurehead._internal.arrays import BoolArray, ShortIntArray
+from erasurehead._internal.tensor_format import Slot
 from erasurehead.datasets._matrices import MAX_INDEX
 from erasurehead.datasets._sharded.folder import LabelledRows
 from erasurehead.datasets._sharded.manifest import StoredFile
 from erasurehead.datasets._sharded.spool import Spool
-from erasurehead.datasets._sharded.tensor_stream import Slot, TensorWriter
+from erasurehead.datasets._sharded.tensor_writer import TensorWriter
 from erasurehead.errors import DataError
 
 _F64, _I64, _I32 = np.dtype("<f8"), np.dtype("<i8"), np.dtype("<i4")

@@ -28,7 +28,7 @@ from erasurehead.datasets._sharded.shard_files import RowFiles, write_supports, 
 from erasurehead.datasets._sharded.spool import Spool, bucket_edges
 from erasurehead.datasets._sources import Asked, asked, source_of
 from erasurehead.datasets._sources.rows import CHANGED, Fitted, RowSource, remarks
-from erasurehead.errors import DataError, check_count, counted, invalid
+from erasurehead.errors import DataError, check_choice, check_count, counted, invalid
 
 BLOCK = 1 << 24
 """Bytes of encoded rows that are collected before they are written, and that a bucket holds; about three times as much
@@ -89,8 +89,7 @@ def shard(
     """
     check_count("n_tasks", n_tasks)
     check_count("block", block)
-    if access not in ACCESS:
-        raise invalid("access", f"must be one of {', '.join(ACCESS)}", access)
+    check_choice("access", access, ACCESS)
     tell: Callable[[str], None] = say or (lambda text: None)
     folder = _free(out)
     columns, dialect = asked(how)

@@ -13,7 +13,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.datasets._base import RowSplit
 from erasurehead.datasets._encoded import Encoded, EncodingReport, Labels, Task
-from erasurehead.datasets._matrices import floats, not_finite, split_last_column, with_constant
+from erasurehead.datasets._matrices import floats, not_finite, split_last_column
 from erasurehead.datasets._preprocessing.array_encoding import ArrayEncoding
 from erasurehead.datasets._readers.arrays import Arrays, load_npy, read_arrays, read_labels
 from erasurehead.datasets._readers.forms import form
@@ -80,7 +80,7 @@ class ArraySource(RowSource[Arrays]):
     def encoded(self, block: Arrays, encoding: ArrayEncoding, parts: Sequence[IntArray]) -> list[Encoded]:
         if block.beyond or int(block.X.shape[1]) != encoding.n_features:
             raise DataError(CHANGED.format(source=self.source))
-        X = with_constant(block.X) if encoding.constant else block.X
+        X = encoding.design(block)
         return [Encoded(X[rows], None, EncodingReport(len(rows), {}, {})) for rows in parts]
 
     @abstractmethod

@@ -43,17 +43,18 @@ class Places:
         self._destination = destination
 
     @classmethod
-    def of_split(cls, split: RowSplit, n_rows: int, classes: ShortIntArray | None = None) -> Places:
+    def of_split(cls, split: RowSplit, n_rows: int, source: str, classes: ShortIntArray | None = None) -> Places:
         """Return where each row goes.
 
         Arguments:
             split: how the rows are split.
             n_rows: number of rows.
+            source: where they are from, for messages.
             classes: the class of each row, shape (n_rows,); None if they are not known, or labels are no classes.
         """
         if not split.test_fraction:
             return cls(n_rows, n_rows, None)
-        train, test, moved = split.rows(n_rows, classes)
+        train, test, moved = split.rows(n_rows, classes, source)
         destination = np.empty(n_rows, dtype=np.int64)
         destination[train] = np.arange(len(train))
         destination[test] = np.arange(len(train), n_rows)
@@ -204,7 +205,7 @@ def final(labels: LabelValues, split: RowSplit, n_rows: int, source: str) -> tup
     """
     target = labels.target()
     classes = labels.classes(target)
-    places = Places.of_split(split, n_rows, classes)
+    places = Places.of_split(split, n_rows, source, classes)
     moved = () if classes is None else target.moved_note(classes[places.moved], places.n_train, source)
     return target, places, moved
 

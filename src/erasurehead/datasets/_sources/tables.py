@@ -10,7 +10,15 @@ import numpy as np
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.datasets._base import RowSplit
 from erasurehead.datasets._encoded import Encoded, Labels, Task
-from erasurehead.datasets._preprocessing.column_uses import ColumnUse, column_uses, copy_warning, rounded_warning
+from erasurehead.datasets._preprocessing.column_uses import (
+    ColumnUse,
+    are_row_numbers,
+    column_uses,
+    copy_warning,
+    ends,
+    number_warning,
+    numbered_warning,
+)
 from erasurehead.datasets._preprocessing.columns import (
     HINT,
     Choice,
@@ -21,7 +29,13 @@ from erasurehead.datasets._preprocessing.columns import (
     tallies_of,
     typed_notes,
 )
-from erasurehead.datasets._preprocessing.derived import DerivedFit, derived_notes, looks_like_a_date, with_derived
+from erasurehead.datasets._preprocessing.derived import (
+    DerivedFit,
+    derived_notes,
+    looks_like_a_date,
+    short_notes,
+    with_derived,
+)
 from erasurehead.datasets._preprocessing.design import Numeric
 from erasurehead.datasets._preprocessing.feature_fit import FeatureFit
 from erasurehead.datasets._preprocessing.label_copies import LabelCopy
@@ -62,7 +76,9 @@ class TableFit:
         self._texts: set[str] = set()
         self._first: dict[str, type[Column]] = {}  # the kind of the first values of other columns
         self._copies = {name: LabelCopy() for name in self._read if name != label}
-        self._rounded: dict[str, str] = {}
+        self._warnings: dict[str, str] = {}
+        self._ends = dict[str, list[float]]()
+        self._n_train = self._n_rows = 0
         self._features = FeatureFit(columns.interactions, source)
 
     def add(self, block: Table, rows: IntArray | None) -> None:
@@ -89,12 +105,14 @@ class TableFit:
                 continue
             self._copies[name].add(column, labels)
             self._kind(block, name)
-            if isinstance(column, NumberColumn) and column.rounded and not self._columns.is_named(name):
-                self._rounded[name] = rounded_warning(name, column)
             if not self._columns.is_named(name) and are_numbers(column):
-                numbers[name] = column.numbers()
+                self._warnings[name] = self._warnings.get(name) or number_warning(name, column)
+                numbers[name] = own = column.numbers()
+                if len(own):
+                    self._ends.setdefault(name, []).extend(ends(own))
             if isinstance(column, TextColumn) or self._columns.is_named(name) or name in self._columns.combined:
                 values[name] = column
+        self._n_train, self._n_rows = self._n_train + len(labels.missing()), self._n_rows + block.n_rows
         self._features.add(numbers, values)
 
     def _kind(self, block: Table, name: str) -> None:
@@ -116,8 +134,14 @@ class TableFit:
 
     def warnings(self) -> tuple[str, ...]:
         """Return possible problems with the columns, and what would help, as sentences without a full stop."""
-        copied = self.copied().items()
-        return tuple(warning for name, copy in copied if (warning := copy or self._rounded.get(name, "")))
+        dates = {one.name for one in self._derived}  # a row a day numbers no rows
+        numbered = [
+            name
+            for name, own in self._ends.items()
+            if name not in dates and are_row_numbers(own, self._n_train, self._n_rows)
+        ]
+        of_numbers = self._warnings | {name: numbered_warning(name) for name in numbered}
+        return tuple(warning for name, copy in self.copied().items() if (warning := copy or of_numbers.get(name, "")))
 
     def encoding(self, target: Target, constant: bool, layout: TableLayout, dialect: Dialect) -> TableEncoding:
         """Return the encoding.
@@ -205,7 +229,7 @@ class TableSource(RowSource[Table]):
         while True:
             try:
                 if split.test_fraction and places is None:
-                    places = Places.of_split(split, self._counted(self._count()))
+                    places = Places.of_split(split, self._counted(self._count()), self.source)
                 fit, n_rows, kinds = self._fit(places, task)
             except Mixed as mixed:  # they were fitted as numbers so far
                 self._kinds |= dict.fromkeys(mixed.names, "text")
@@ -222,6 +246,7 @@ class TableSource(RowSource[Table]):
             *kinds,
             *typed_notes(typed, target),
             *derived_notes(encoding.derived),
+            *short_notes(encoding.vocabularies, self._columns),
             *self._choice.notes,
             encoding.target.note(task),
             *moved,

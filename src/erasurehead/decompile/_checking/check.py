@@ -13,7 +13,7 @@ import numpy as np
 from erasurehead.decompile._checking.compare import array_of, is_float, leaves, structure, ulps
 from erasurehead.decompile._checking.report import CheckReport, Difference
 from erasurehead.decompile._checking.rounding import FACTOR, Watched, distance, unit
-from erasurehead.decompile._checking.sampling import Sampler, around, extreme
+from erasurehead.decompile._checking.sampling import around, extreme
 from erasurehead.decompile._errors import Unsupported
 from erasurehead.decompile._installed import jax_module
 from erasurehead.decompile._primitives import primitives_of
@@ -31,8 +31,6 @@ def check(
     draws: int = 4,
     seconds: float = 20.0,
     seed: int = 0,
-    sampler: Sampler = around,
-    compiler_options: dict[str, Any] | None = None,
     other_mode: bool = True,
     extremes: bool = True,
 ) -> CheckReport:
@@ -45,22 +43,17 @@ def check(
         draws: number of fresh inputs to try.
         seconds: time after which no new draw is started.
         seed: seed of the fresh inputs.
-        sampler: returns a fresh array for an example array.
-        compiler_options: compiler options for XLA, used for both functions.
         other_mode: whether to read a source for jax also with the other setting of `jax_enable_x64`.
         extremes: whether as many draws with infinities and the like follow, unless there is a loop that they might keep
-            from ending, or a sampler is given.
+            from ending.
 
     Returns:
         A report of the differences found. None of them raises an error: see `CheckReport.raise_if_wrong`.
     """
     jax = jax_module()
     report = CheckReport(source.name, source.backend)
-    compiled = compiler_options is None and hasattr(original, "lower")
-    first = original if compiled else jax.jit(original, compiler_options=compiler_options)
-    second: Callable[..., Any] = source.function
-    if source.backend == "jax":
-        second = jax.jit(source.function, compiler_options=compiler_options)
+    first = original if hasattr(original, "lower") else jax.jit(original)
+    second: Callable[..., Any] = jax.jit(source.function) if source.backend == "jax" else source.function
 
     @cache
     def watched() -> Watched | None:
@@ -72,8 +65,7 @@ def check(
             return None
 
     # A loop may not end for extreme inputs.
-    usual_only = not extremes or sampler is not around
-    usual_only = usual_only or "while" in primitives_of(jax.make_jaxpr(original)(*examples).jaxpr)
+    usual_only = not extremes or "while" in primitives_of(jax.make_jaxpr(original)(*examples).jaxpr)
     random = np.random.default_rng(seed)
     begin = time.monotonic()
     reference: list[Any] | None = None
@@ -84,7 +76,7 @@ def check(
         usual = draw <= draws
         inputs = tuple(examples)
         if draw and usual:
-            inputs = jax.tree.map(partial(_sampled, sampler, random, draw), inputs)
+            inputs = jax.tree.map(partial(around, random=random, draw=draw), inputs)
         elif draw:
             inputs = tuple(extreme(examples, random, draw))
         wanted = first(*jax.tree.map(_copy, inputs))
@@ -135,10 +127,6 @@ def _copy(leaf: Any) -> Any:
     """Return a copy of an argument for the original, which may donate its buffers (`donate_argnums`)."""
     jax = jax_module()
     return leaf.copy() if isinstance(leaf, jax.Array) and not str(leaf.dtype).startswith("key<") else leaf
-
-
-def _sampled(sampler: Sampler, random: np.random.Generator, draw: int, leaf: Any) -> Any:
-    return sampler(leaf, random, draw)
 
 
 def _plain(leaf: Any) -> Any:
@@ -241,7 +229,7 @@ def _tolerance(
 def _beyond(
     watched: Watched, given: tuple[Any, ...], wanted: Any, got: Any, draw: int
 ) -> tuple[list[Difference], float]:
-    spread, _ = watched.spread(given, seed=draw)
+    spread = watched.spread(given, seed=draw)
     factor = FACTOR * max(1.0, watched.most_summed**0.5 / 8)
 
     def tolerances(i: int, p: Any, q: Any) -> Any:

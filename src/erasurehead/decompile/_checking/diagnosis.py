@@ -26,15 +26,12 @@ class Diagnosis:
     Attributes:
         text: a sentence without a full stop; empty if nothing was found.
         flip: whether a discontinuous operation went the other way within rounding.
-        free: whether factors of matrices differ, while both have the properties that define them, or what is a
-            convention where numbers are not finite.
         sound: whether each statement by itself does the same in both.
         given: JAX's values that numpy's run was given in place of its own, by statement and output.
     """
 
     text: str = ""
     flip: bool = False
-    free: bool = False
     sound: bool = False
     given: dict[tuple[int, int], Any] = field(default_factory=dict[tuple[int, int], Any])
 
@@ -60,7 +57,6 @@ def diagnose(watched: Watched, given: tuple[Any, ...], inputs: tuple[Any, ...], 
             statement.op in FREE
             and are_factors(statement, array_of(runs.read(statement.inputs[0])), runs.numpys(statement))
         ):
-            diagnosis.free = True
             runs.take_over(statement)
             continue
         place = statement.op + (f" ({statement.where})" if statement.where else "")

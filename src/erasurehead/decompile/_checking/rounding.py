@@ -238,16 +238,15 @@ class Watched:
         jax = jax_module()
         return self.function(*(jax.tree.map(flushed, a) if flush else a for a in arguments)), seen
 
-    def spread(self, arguments: tuple[Any, ...], seed: int) -> tuple[list[Any], bool]:
-        """Return by how much rounding moves each result, and whether it can make something jump."""
+    def spread(self, arguments: tuple[Any, ...], seed: int) -> list[Any]:
+        """Return by how much rounding moves each result where it makes nothing jump."""
         random = np.random.default_rng(seed)
         base, jumps = self.outcomes(arguments, None)
         far = [np.zeros(np.shape(b)) for b in base]
-        kept, flips = 0, False
+        kept = 0
         for _ in range(TRIES):
             moved, other = self.outcomes(arguments, random)
             if other != jumps:
-                flips = True
                 continue
             far = [
                 np.maximum(f, distance(m, b)) if is_float(b) else f for f, m, b in zip(far, moved, base, strict=True)
@@ -255,7 +254,7 @@ class Watched:
             kept += 1
             if kept == RUNS:
                 break
-        return far, flips
+        return far
 
 
 def flushed(value: Any) -> Any:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from erasurehead.decompile._checking.compare import is_float
 from erasurehead.decompile._installed import jax_module
-
-Sampler = Callable[[Any, np.random.Generator, int], Any]
-"""Returns a fresh array for an example array, given random numbers and the number of the draw."""
 
 
 def around(example: Any, random: np.random.Generator, draw: int) -> Any:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from erasurehead.decompile._program import Body, Statement, Variable
 from erasurehead.decompile._rules.base import JAX, NUMPY, both, dims
 from erasurehead.decompile._texts import Expr, Names, call, one_or_all, prefix, tuple_text, wrapped
-from erasurehead.decompile._writer import Scope, uses_of
+from erasurehead.decompile._uses import uses_of
+from erasurehead.decompile._writer import Scope
 
 
 def _joined(texts: list[str]) -> str:

@@ -2,4 +2,3 @@
 
 from erasurehead.engines._mpi.engine import MPIEngine as MPIEngine
 from erasurehead.engines._mpi.job import serve as serve, serve_unless_coordinator as serve_unless_coordinator
-from erasurehead.engines._mpi.start import Start as Start

@@ -29,7 +29,6 @@ from erasurehead.engines._mpi.backoff import ALERT, BUSY, Backoff
 from erasurehead.engines._mpi.peer_channels import RankChannels
 from erasurehead.engines._mpi.rank_directory import Rank, RankDirectory, RankReport, directory_of
 from erasurehead.engines._mpi.rendezvous import check_place
-from erasurehead.engines._mpi.start import Start
 from erasurehead.engines._mpi.transport import LINE, Frame, Tag, frame_of, new_frame, vector_in, whole, world
 from erasurehead.engines._outside import OutsideEngine, Remote
 from erasurehead.engines._packed_program import pack
@@ -85,7 +84,6 @@ class MPIEngine(OutsideEngine[_Worker], PeerMessaging):
             three rounds old.
         comm: ranks to use; all ranks of the job by default.
         share: False sends models and messages through MPI on this machine too, as between machines; for tests.
-        start: how long MPI may take to start, if this engine starts it.
 
     Raises:
         EngineError: if this is not rank 0, or the job has no other rank.
@@ -100,11 +98,10 @@ class MPIEngine(OutsideEngine[_Worker], PeerMessaging):
         late: LateWork = "preempt",
         comm: MPI.Intracomm | None = None,
         share: bool = True,
-        start: Start | None = None,
     ) -> None:
         super().__init__(delays, late)
         self.share = share
-        self._comm = world(comm, start)
+        self._comm = world(comm)
         check_place(self._comm)
         self._opened: RankDirectory | None = None
         self._by_rank: dict[int, int] = {}
@@ -167,7 +164,7 @@ class MPIEngine(OutsideEngine[_Worker], PeerMessaging):
         living = sum(not rank.gone for rank in self._directory.ranks.values())
         ranks = len(self._directory.ranks)
         raise NoRoom(
-            f"worker {worker} cannot be started: of the {ranks} ranks beside the coordinator {living} live, and "
+            f"worker {worker} cannot be started: of the {ranks} ranks beside the coordinator, {living} live, and "
             "none is idle; start the job with one rank more than there are workers, or use fewer workers."
         )
 

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, NoReturn
 
+from erasurehead._internal.signals import ENDING
 from erasurehead.engines._base import told
 from erasurehead.engines._lane import CoordinatorGone, Ends, Pipes
 from erasurehead.engines._mpi.channel_transport import ChannelTransport
@@ -20,32 +21,30 @@ from erasurehead.engines._mpi.command_channel import CommandChannel, Recalled
 from erasurehead.engines._mpi.peer_channels import open_channels
 from erasurehead.engines._mpi.rank_directory import part_at_exit
 from erasurehead.engines._mpi.rendezvous import Place, leave, rendezvous
-from erasurehead.engines._mpi.start import Start
+from erasurehead.engines._mpi.start import START_LIMIT
 from erasurehead.engines._mpi.transport import Frame, Gone, Tag, read_head, world
 from erasurehead.engines._one_thread import one_thread
 from erasurehead.engines._packed_program import unpack
 from erasurehead.engines._shared_memory import accept
-from erasurehead.engines._worker_loop import WorkerLoop
 from erasurehead.errors import EngineError
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-def serve(comm: MPI.Intracomm | None = None, start: Start | None = None) -> None:
+def serve(comm: MPI.Intracomm | None = None) -> None:
     """Serve the engines of rank 0, one after the other, until rank 0 ends. Every other rank must call this.
 
     Ends the process at once if rank 0 is killed.
 
     Arguments:
         comm: communicator of the job's ranks, the same on all of them; by default all ranks.
-        start: how long MPI may take to start, if this call starts it.
 
     Raises:
         EngineError: on rank 0, or if the ranks do not find each other.
         MissingExtra: if mpi4py is not installed.
     """
-    atexit.register(leave, _served(world(comm, start)))
+    atexit.register(leave, _served(world(comm)))
 
 
 def _served(comm: MPI.Intracomm) -> bool:
@@ -53,7 +52,7 @@ def _served(comm: MPI.Intracomm) -> bool:
     one_thread()
     if comm.Get_rank() == 0:
         raise EngineError("rank 0 coordinates: it makes an MPIEngine; only the other ranks call serve().")
-    with _sigint_ignored():
+    with _ending_ignored():
         link, places = rendezvous(comm, math.inf)
         assert link.beside is not None
         open_channels(link.beside)
@@ -64,7 +63,7 @@ def _served(comm: MPI.Intracomm) -> bool:
 
 
 def serve_unless_coordinator(
-    comm: MPI.Intracomm | None = None, say: Callable[[str], None] | None = None, start: Start | None = None
+    comm: MPI.Intracomm | None = None, say: Callable[[str], None] | None = None, start_limit: float = START_LIMIT
 ) -> None:
     """Serve on every rank but 0, and end the process after that; on rank 0 return at once.
 
@@ -73,9 +72,9 @@ def serve_unless_coordinator(
     Arguments:
         comm: as for `serve`.
         say: shows a sentence to people, saying that this rank serves.
-        start: how long MPI may take to start, if this call starts it.
+        start_limit: seconds that MPI may take to start, if this call starts it.
     """
-    comm = world(comm, start)
+    comm = world(comm, start_limit)
     if comm.Get_rank() == 0:
         part_at_exit(comm)
         return
@@ -121,7 +120,7 @@ def _work(channel: CommandChannel, frame: Frame) -> None:
             channel.report("broken", told(error))
             return
         channel.joined(ends is not None)
-        for answer in WorkerLoop(number, program, delays, late, transport).answers():
+        for answer in transport.answers(number, program, delays, late):
             transport.send(answer)
 
 
@@ -135,13 +134,14 @@ def _end_with_coordinator(places: list[Place], own: int) -> NoReturn:
 
 
 @contextlib.contextmanager
-def _sigint_ignored() -> Generator[None]:
-    """Leave Ctrl-C, which reaches the whole terminal, to the coordinator."""
+def _ending_ignored() -> Generator[None]:
+    """Leave Ctrl-C and its kin, which reach the whole job, to the coordinator."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)

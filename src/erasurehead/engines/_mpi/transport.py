@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, dtype_of
 from erasurehead.engines._base import MessageSpec
-from erasurehead.engines._mpi.launcher import end_with_launcher
-from erasurehead.engines._mpi.start import Start, watched
+from erasurehead.engines._launcher import end_with_launcher
+from erasurehead.engines._mpi.start import START_LIMIT, watched
 from erasurehead.errors import EngineError, MissingExtra
 
 if TYPE_CHECKING:
@@ -110,13 +110,13 @@ def _alone_if_no_job() -> Generator[None]:
         del os.environ[_TRANSPORT]  # jobs that this process starts are not alone
 
 
-def library(start: Start | None = None) -> Any:
+def library(start_limit: float = START_LIMIT) -> Any:
     """Return the module `mpi4py.MPI`; importing it starts MPI, for which it waits for all other ranks.
 
-    If one does not come, this process ends with an exit code: see `Start`.
+    If one does not come, this process ends with an exit code.
 
     Arguments:
-        start: how long it may take, where this is what starts it.
+        start_limit: seconds that it may take, where this is what starts it.
 
     Raises:
         MissingExtra: if mpi4py is not installed.
@@ -127,7 +127,7 @@ def library(start: Start | None = None) -> Any:
 
         mpi4py.rc.finalize = False  # `rendezvous.leave` does it, where it can be done
         up = "mpi4py.MPI" in sys.modules
-        with contextlib.nullcontext() if up else watched(start or Start()), _alone_if_no_job():
+        with contextlib.nullcontext() if up else watched(start_limit), _alone_if_no_job():
             from mpi4py import MPI
         end_with_launcher()
     except ImportError:
@@ -139,9 +139,9 @@ def library(start: Start | None = None) -> Any:
     return MPI
 
 
-def world(comm: MPI.Intracomm | None, start: Start | None = None) -> MPI.Intracomm:
+def world(comm: MPI.Intracomm | None, start_limit: float = START_LIMIT) -> MPI.Intracomm:
     """Return a communicator, by default that of all ranks of the job; MPI is started for it as by `library`."""
-    return library(start).COMM_WORLD if comm is None else comm
+    return library(start_limit).COMM_WORLD if comm is None else comm
 
 
 def new_frame(n_bytes: int) -> Frame:

@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 from erasurehead._internal.late_work import LateWork
+from erasurehead._internal.signals import ENDING
 from erasurehead.delays import Delays
 from erasurehead.engines._base import Died, Event, Joined, NoRoom, Program
 from erasurehead.engines._buffers import MessageSlots
@@ -27,8 +28,8 @@ from erasurehead.engines._peer_channels import PeerChannels, PeerMessaging
 from erasurehead.engines._process_state import stop
 from erasurehead.engines._processes import hidden_socket as hidden, server_watch, worker as worker_process
 from erasurehead.engines._processes.forking import WorkerProcess, check_may_start
-from erasurehead.engines._processes.limits import STARTING, reached, why_no_process
 from erasurehead.engines._processes.peer_channels import SharedChannels
+from erasurehead.engines._processes.process_limits import STARTING, reached, why_no_process
 from erasurehead.engines._processes.safe_path import safe_path
 from erasurehead.engines._processes.worker import ProgramInSharedMemory
 from erasurehead.engines._shared_memory import SharedBlock, align
@@ -115,7 +116,7 @@ class ProcessEngine(OutsideEngine[_Process], PeerMessaging):
             args = (worker, self._share(program), lane.theirs, self.late)
             process = WorkerProcess(target=worker_process.main, args=args, daemon=True, name=f"worker-{worker}")
             _check_file_limit(lane.inlet)
-            with safe_path(), _without_main_module(), _sigint_blocked():
+            with safe_path(), _without_main_module(), _signals_blocked():
                 _start_process(process)
             ends.pop_all()
         self._workers[worker] = _Process(process, lane=lane)
@@ -255,10 +256,11 @@ def _raise_file_limit() -> None:
 
 
 @contextlib.contextmanager
-def _sigint_blocked() -> Generator[None]:
-    """Keep Ctrl-C from the server and the workers, which inherit this mask; ours is handled after the block."""
-    resource_tracker.ensure_running()  # it would unblock the signal again, were it started with the server
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+def _signals_blocked() -> Generator[None]:
+    """Keep Ctrl-C and its kin from the server and the workers, which inherit this mask; ours are handled afterwards."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    resource_tracker.ensure_running()  # it would unblock some of them again, were it started with the server
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     try:
         yield
     finally:

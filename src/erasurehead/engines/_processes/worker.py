@@ -8,19 +8,21 @@ import socket
 import sys
 from dataclasses import dataclass
 from multiprocessing import forkserver
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
 from erasurehead._internal.late_work import LateWork
+from erasurehead._internal.signals import ENDING
 from erasurehead.delays import Delays
 from erasurehead.engines._base import Program, told
 from erasurehead.engines._end_with_parent import end_with_parent
 from erasurehead.engines._lane import CoordinatorGone, Ends, Pipes
 from erasurehead.engines._packed_program import unpack
 from erasurehead.engines._shared_memory import SharedBlock
-from erasurehead.engines._worker_loop import WorkerLoop
 
+_GRACE = 5.0  # seconds in which a coordinator that was told to end, too, ends its workers
 _LARGEST_KEPT = 32 * 2**20  # bytes: the memory of larger arrays goes back to the system whenever they are freed
 
 
@@ -48,12 +50,15 @@ def main(worker: int, packed: ProgramInSharedMemory, ends: Ends, late: LateWork)
     end_with_parent()
     _drop_lifeline()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the coordinator ends us
+    for number in ENDING[1:]:
+        signal.signal(number, _end_later)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
     transport = Pipes(ends)
     try:
         opened = _open(packed, ends, transport)
         if opened is not None:
             transport.say("joined", socket.gethostname())
-            for answer in WorkerLoop(worker, *opened, late, transport).answers():
+            for answer in transport.answers(worker, *opened, late):
                 transport.send(answer)
     except CoordinatorGone:
         pass
@@ -86,6 +91,17 @@ def _map_memory(data: SharedBlock, ends: Ends) -> None:
     needed = 2 * ends.slots.touch()  # for models, and for what a message is computed from
     for _ in range(2):  # what is freed first goes back to the system, from which glibc learns to keep the next one
         np.ones(min(needed, _LARGEST_KEPT), dtype=np.uint8)
+
+
+def _end_later(number: int, frame: FrameType | None) -> None:
+    """End by a signal, unless the coordinator, which it may have gone to as well, ends us before."""
+
+    def end(alarm: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+
+    signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, _GRACE)
 
 
 def _drop_lifeline() -> None:

@@ -26,7 +26,7 @@ from erasurehead.engines._machine import machine
 from erasurehead.engines._one_thread import one_thread
 from erasurehead.engines._ray.shared_program import ProgramInRayStore
 from erasurehead.engines._shared_memory import accept
-from erasurehead.engines._worker_loop import Answer, OutgoingMessage, Room, Transport, WorkerLoop
+from erasurehead.engines._worker_loop import Answer, OutgoingMessage, Room, Transport
 
 THREADS = 4
 """Calls that an actor serves at once: one stream, one order, and a stream that takes the place of a broken one."""
@@ -116,12 +116,12 @@ class Actor:
         if ends is not None:
             pipes = Pipes(ends)
             with contextlib.closing(ends), contextlib.suppress(CoordinatorGone):
-                for answer in WorkerLoop(self._worker, program, delays, self._late, pipes).answers():
+                for answer in pipes.answers(self._worker, program, delays, self._late):
                     pipes.send(answer)
             return
         transport = _Stream(self._orders, stream)
         try:
-            for answer in WorkerLoop(self._worker, program, delays, self._late, transport).answers():
+            for answer in transport.answers(self._worker, program, delays, self._late):
                 yield transport.item(answer)
         except _Superseded:
             return

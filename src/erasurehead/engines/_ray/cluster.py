@@ -198,7 +198,13 @@ def _join(ray: Any, address: str) -> None:
     try:
         ray.init(address=address, log_to_driver=False, configure_logging=False, job_config=_job_config())
     except Exception as error:
-        raise EngineError(f"the Ray cluster at {address} cannot be reached: {error}") from error
+        raise EngineError(f"the Ray cluster at {address} cannot be reached: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """Return why Ray could not connect: what it raises may only say that, and its cause end with a whole traceback."""
+    last = str(error.__cause__ or "").strip().rpartition("\n")[2]
+    return last.partition(": ")[2] or str(error)
 
 
 def _found(address: str) -> str:

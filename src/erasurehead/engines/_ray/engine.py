@@ -23,7 +23,7 @@ from erasurehead.engines._ray.handle import Handle
 from erasurehead.engines._ray.incoming import Incoming
 from erasurehead.engines._ray.nodes import Manager, Node, Nodes, NodeWatch, room
 from erasurehead.engines._ray.shared_program import share
-from erasurehead.errors import EngineError, check_count, counted, invalid, real
+from erasurehead.errors import EngineError, check_count, check_not_negative, counted
 
 _SLICE = 0.002
 """Seconds between two looks at what comes past Ray and what comes through it, where both may come."""
@@ -67,8 +67,7 @@ class RayEngine(OutsideEngine[Handle]):
         share: bool = True,
     ) -> None:
         super().__init__(delays, late)
-        if not 0 <= real(cpus) < float("inf"):
-            raise invalid("cpus", "must be a number of processors, 0 or more", cpus)
+        check_not_negative("cpus", cpus, "must be a number of processors, 0 or more")
         self.max_restarts = check_count("max_restarts", max_restarts, at_least=-1)
         self.cpus = cpus
         self.share = share

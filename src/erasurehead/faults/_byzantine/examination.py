@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from erasurehead._internal.arrays import Array, finite
+from erasurehead._internal.documents import Entries, PlainData
 from erasurehead.engines._base import MessageLost
 from erasurehead.schemes.wait_rules import View
 
@@ -41,6 +42,7 @@ class Finding:
         unlike: workers whose messages agree with the others', but not bit for bit.
         undecided: workers that contradict each other.
         error: bound on the effect of lies too small to be detected on the decoded gradient, relative to its usual norm.
+        dispute: two of the held messages, whose workers can be questioned; None if nobody is.
     """
 
     accused: Mapping[int, str] = field(default_factory=dict[int, str])
@@ -50,6 +52,7 @@ class Finding:
     unlike: frozenset[int] = frozenset()
     undecided: tuple[Undecided, ...] = ()
     error: float = 0.0
+    dispute: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ class Remark:
         messages: messages that are refused or held, ascending; empty for a worker that lied.
         why: the reason, as part of a sentence.
         text: the whole remark, as a sentence without a full stop.
+        evidence: what a worker that was questioned is convicted by, as plain data.
     """
 
     kind: Literal["lied", "refused", "held"]
@@ -69,6 +73,7 @@ class Remark:
     messages: tuple[int, ...]
     why: str
     text: str
+    evidence: Entries = field(default_factory=PlainData)
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,7 @@ class Examination:
         error: bound on the effect of lies too small to be detected on the gradient decoded from sound messages,
             relative to the norm of a sum of independent partial gradients; it holds for up to the allowed number of
             liars.
+        disputes: pairs of held messages that nothing else will tell apart than questions to their workers.
     """
 
     accused: Mapping[int, str]
@@ -102,6 +108,7 @@ class Examination:
     remarks: tuple[Remark, ...]
     undecided: tuple[Undecided, ...] = ()
     error: float = 0.0
+    disputes: tuple[tuple[int, int], ...] = ()
 
     @property
     def reasons(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes import GradientCode
-from erasurehead.codes._locating import NUMBERS
+from erasurehead.codes._smallest_lie import NUMBERS
 from erasurehead.decoding._inspection import Fingerprints
 from erasurehead.decoding._layout import Layout
 

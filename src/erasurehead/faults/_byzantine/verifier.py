@@ -11,9 +11,10 @@ from typing import Any, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, finite
+from erasurehead._internal.documents import Entries
 from erasurehead._internal.resumable import Resumable
 from erasurehead.codes import GradientCode
-from erasurehead.codes._locating import MISSED
+from erasurehead.codes._smallest_lie import MISSED
 from erasurehead.decoding import Decoder, make_decoder
 from erasurehead.decoding._error_location import Located, locate, most_corrupted
 from erasurehead.decoding._inspection import ComparableMessages, units_of
@@ -21,6 +22,7 @@ from erasurehead.decoding._layout import Layout
 from erasurehead.decoding._parity_checks import Checks
 from erasurehead.engines._base import MessageLost
 from erasurehead.errors import check_count, invalid, numbered, real
+from erasurehead.faults._byzantine.bisection import Bisection
 from erasurehead.faults._byzantine.examination import NOT_FINITE, Examination, Finding, Read, Remark, Undecided
 from erasurehead.faults._byzantine.prints import Prints
 from erasurehead.faults._byzantine.votes import Ballot, vote
@@ -29,7 +31,8 @@ TOLERANCES: Mapping[int, float] = {8: 1e-9, 4: 1e-4, 2: 1e-2}
 """Largest difference of two honest replicas, relative to their largest element, by the bytes per number."""
 
 SLACK: Mapping[int, float] = {8: MISSED, 4: 1e-4, 2: 1e-2}
-"""Largest violation of the code's checks by honest messages, relative to the largest, by the bytes per number."""
+"""Largest violation of the code's checks by honest messages, relative to the largest, by the bytes per number; and the
+largest difference of a task's sum from what is claimed of it, likewise."""
 
 _ROUNDING: Mapping[int, float] = {8: 2.0**-44, 4: 2.0**-17}  # sums with other coefficients are never equal bit for bit
 _TELLING = 2  # numbers of a fingerprint that are needed to tell whether all is well
@@ -64,6 +67,7 @@ class Verifier(Resumable):
 
     Attributes:
         accused: workers that have been caught, each with the evidence. Their messages are refused from then on.
+        agreeing: how many workers must agree, at least, so that others are outvoted by them.
     """
 
     checkpointed = ("accused", "_exact", "_probed")
@@ -83,6 +87,7 @@ class Verifier(Resumable):
         self.code, self.layout, self.seed = code, layout, seed
         self.corrupted = None if corrupted is None else check_count("corrupted", corrupted)
         self.accused: dict[int, str] = {}
+        self.agreeing = 2
         self._worker_ids: list[int] = (
             list(range(code.n_workers)) if worker_ids is None else [int(one) for one in worker_ids]
         )
@@ -97,14 +102,24 @@ class Verifier(Resumable):
         self._seconds, self._rounds, self._compared = 0.0, 0, 0
         self._reported: set[str] = set()
         self._latest: dict[ComparableMessages, tuple[tuple[int, ...], frozenset[int], Finding]] = {}
+        self._convicted: dict[int, tuple[str, Entries]] = {}  # and not told yet
+        self._moot: dict[int, str] = {}  # workers who could not be told apart, and why
 
-    def begin(self) -> None:
-        """Forget the last round's messages: a new order has been submitted."""
+    def begin(self, again: bool = False) -> None:
+        """Forget the last round's messages: a new order has been submitted.
+
+        Arguments:
+            again: whether it is for the same step: who could not be told apart in it is not questioned again.
+        """
         self._rounds += 1
+        if not again:
+            self._moot.clear()
         self._reported.clear()
         self._latest.clear()
 
-    def examine(self, arrived: Iterable[int], read: Read, pending: Iterable[int] = ()) -> Examination:
+    def examine(
+        self, arrived: Iterable[int], read: Read, pending: Iterable[int] = (), asks: bool = False
+    ) -> Examination:
         """Examine the messages of this round that have arrived.
 
         Call it before decoding, when the wait rule has said stop. `Examination.settle` updates the view, and if that
@@ -115,6 +130,7 @@ class Verifier(Resumable):
             read: returns the vector of a message.
             pending: messages that may still come in this round. What is in doubt, and cannot be resolved by these,
                 is refused.
+            asks: whether workers can be questioned: who differ, and are not outvoted, are then `disputes`.
         """
         here, hoped = sorted(arrived), set(pending)
         hoped -= set(here)
@@ -124,14 +140,17 @@ class Verifier(Resumable):
             if (worker := int(self._worker[message])) in self.accused:
                 refused[message] = f"worker {worker} was put aside, because {self.accused[worker]}"
                 continue
+            if worker in self._convicted:
+                continue
             try:
                 vectors[message] = read(message)
             except MessageLost as lost:
                 refused[message] = str(lost)
         begin = time.perf_counter()  # reading is not included: an engine may compute a message when it is read
-        accused, held, compared = dict[int, str](), dict[int, str](), 0
-        undecided, error = list[Undecided](), 0.0
-        for finding in self._findings(vectors, hoped):
+        accused, held, compared = {worker: why for worker, (why, _) in self._convicted.items()}, dict[int, str](), 0
+        undecided, error, disputes = list[Undecided](), 0.0, list[tuple[int, int]]()
+        for finding in self._findings(vectors, hoped, self._moot if asks else None):
+            disputes += [finding.dispute] if finding.dispute is not None else []
             undecided += finding.undecided
             error = max(error, finding.error)
             accused |= finding.accused
@@ -139,7 +158,7 @@ class Verifier(Resumable):
             held |= finding.held
             compared += finding.compared
         self.accused |= accused
-        guilty = {m: f"worker {w} lies" for m in vectors if (w := int(self._worker[m])) in self.accused}
+        guilty = {m: f"worker {w} lies" for m in here if (w := int(self._worker[m])) in accused}
         refused |= {message: why for message, why in guilty.items() if message not in refused}
         held = {message: why for message, why in held.items() if message not in refused}
         sound = tuple(message for message in here if message not in refused and message not in held)
@@ -147,9 +166,53 @@ class Verifier(Resumable):
         self._seconds += (seconds := time.perf_counter() - begin)
         remarks = self._remarks(accused, refused, guilty, held)
         positions = np.unique(self.code.owner[np.isin(self._worker, list(accused))]).tolist()
+        self._convicted.clear()
         return Examination(
-            accused, refused, held, sound, tuple(positions), compared, seconds, remarks, tuple(undecided), error
+            accused,
+            refused,
+            held,
+            sound,
+            tuple(positions),
+            compared,
+            seconds,
+            remarks,
+            tuple(undecided),
+            error,
+            tuple(disputes),
         )
+
+    def question(self, messages: tuple[int, int], read: Read) -> Bisection:
+        """Return the search for what two workers contradict each other about: see `Examination.disputes`."""
+        vectors = read(messages[0]), read(messages[1])
+        rounding = max(SLACK.get(vectors[0].dtype.itemsize, 1e-2), self._tolerance or 0.0)
+        return Bisection(messages, vectors, len(self.code.tasks_of_message(messages[0])), rounding)
+
+    def task_of(self, found: Bisection) -> int:
+        """Return the task that is left of a search."""
+        return int(self.code.tasks_of_message(found.messages[0])[found.first])
+
+    def judge(self, found: Bisection, truth: float | None, why: str) -> None:
+        """Convict who has lied of two workers that were questioned; the next examination accuses them.
+
+        Arguments:
+            found: the search, which has come to an end.
+            truth: what is right of the task that is left; None if that is not known, or they did not answer: nobody is
+                convicted then, and their messages are refused.
+            why: why that is so, or why it would be if neither claim is farther from the truth than by rounding.
+        """
+        workers, task = [int(self._worker[message]) for message in found.messages], self.task_of(found)
+        evidence = {"task": task, "right": truth, "rounds": found.rounds, "numbers": 2 * found.rounds, "computed": 1}
+        for place in [] if truth is None else found.contradicted(truth):
+            claim, other = found.claims[place], workers[1 - place]
+            lie = (
+                f"its message {found.messages[place]} differs from that of worker {other}, and comes to {claim:.6g} "
+                f"for task {task}, where {truth:.6g} is right"
+            )
+            own = {"claimed": claim if math.isfinite(claim) else None, "against": other}
+            self._convicted[workers[place]] = lie, {**evidence, **own}
+        if not self._convicted.keys() & {*workers}:
+            self._moot.update(dict.fromkeys(workers, why))
+        self._latest.clear()
 
     def examine_earlier(self, vectors: Mapping[int, Array]) -> Examination:
         """Examine the messages of an earlier round of which one has arrived late; no more of them are waited for.
@@ -166,10 +229,11 @@ class Verifier(Resumable):
     def joined(self, worker: int) -> None:
         """Record that a new process has a worker's number: it is not accused, and its machine is unknown."""
         self.accused.pop(worker, None)
+        self._convicted.pop(worker, None)
         self._probed.discard(worker)
 
     def resized(self, code: GradientCode, layout: Layout | None, worker_ids: Sequence[int] | None = None) -> Verifier:
-        """Return a verifier for a resized code, with what this one knows about the workers."""
+        """Return a verifier for a resized code, with what this one knows about the workers; all as for `Verifier`."""
         new = Verifier(
             code, layout, tolerance=self._tolerance, corrupted=self.corrupted, seed=self.seed, worker_ids=worker_ids
         )
@@ -187,7 +251,7 @@ class Verifier(Resumable):
         share = self._seconds / seconds if seconds > 0.0 else None
         return VerificationCost(self._seconds / rounds, share, self._compared / rounds)
 
-    def _findings(self, vectors: Mapping[int, Array], hoped: set[int]) -> list[Finding]:
+    def _findings(self, vectors: Mapping[int, Array], hoped: set[int], moot: Mapping[int, str] | None) -> list[Finding]:
         alone = [message for message in vectors if message not in self._unit_of]
         bad = {message: NOT_FINITE for message in alone if not finite(vectors[message])}
         findings = [Finding(refused=bad)]
@@ -203,20 +267,21 @@ class Verifier(Resumable):
                 if messages == key and (expected == waiting or not finding.held):  # nothing new could change it
                     findings.append(replace(finding, compared=0, unlike=frozenset()))
                     continue
-            finding = self._vote(unit, theirs, waiting) if unit.equal else self._solve(unit, theirs, bool(waiting))
+            solved = not unit.equal or len({vector.shape for vector in theirs.values()}) > 1  # of other supports
+            finding = self._solve(unit, theirs, bool(waiting)) if solved else self._vote(theirs, waiting, moot)
             self._latest[unit] = key, waiting, finding
             findings.append(finding)
         return findings
 
-    def _vote(self, unit: ComparableMessages, vectors: Mapping[int, Array], waiting: frozenset[int]) -> Finding:
-        if len({vector.shape for vector in vectors.values()}) > 1:  # equal rows, but of shards with different supports
-            return self._solve(unit, vectors, bool(waiting))
+    def _vote(self, vectors: Mapping[int, Array], waiting: frozenset[int], moot: Mapping[int, str] | None) -> Finding:
         owner = {message: int(self._worker[message]) for message in vectors}
         pending = frozenset(int(self._worker[message]) for message in waiting) - self.accused.keys()
         strict = self._tolerance is None and self._exact and self._probed.issuperset(owner.values())
         stated = self._stated(next(iter(vectors.values())).dtype)
-        needed = max(2, (self._built_for or 0) + 1) if self.corrupted is None else self.corrupted + 1
-        finding = vote(Ballot(owner, pending, 0.0 if strict else stated, needed), vectors)
+        needed = max(self.agreeing, (self._built_for or 0) + 1) if self.corrupted is None else self.corrupted + 1
+        finding = vote(Ballot(owner, pending, 0.0 if strict else stated, needed, moot), vectors)
+        if strict and finding.dispute is not None:  # perhaps by rounding, and no majority says that it is no more
+            finding = vote(Ballot(owner, pending, stated, needed, moot), vectors)
         if finding.unlike:
             self._exact = False
         if len(vectors) > 1 and not finding.held and not finding.refused:
@@ -302,7 +367,14 @@ class Verifier(Resumable):
     ) -> tuple[Remark, ...]:
         """Return the new remarks; messages with the same reason are grouped."""
         remarks = [
-            Remark("lied", (worker,), (), why, f"worker {worker} lies, and is put aside: {why}")
+            Remark(
+                "lied",
+                (worker,),
+                (),
+                why,
+                f"worker {worker} lies, and is put aside: {why}",
+                self._convicted.get(worker, ("", {}))[1],
+            )
             for worker, why in accused.items()
         ]
         reasons: dict[tuple[bool, str], list[int]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,12 +23,15 @@ class Ballot:
         pending: workers from which an equal message may still arrive.
         tolerance: largest difference of two honest vectors, relative to their largest element; 0.0 if they are equal.
         needed: number of workers that must agree before another is accused; they must also be a majority.
+        moot: workers of whom no pair is questioned where no majority says who lies, each with the reason; None if
+            nobody is.
     """
 
     owner: Mapping[int, int]
     pending: frozenset[int]
     tolerance: float
     needed: int
+    moot: Mapping[int, str] | None = None
 
 
 def vote(ballot: Ballot, vectors: Mapping[int, Array]) -> Finding:
@@ -96,6 +100,14 @@ def _divided(
     more = len(ballot.pending - voters)
     if len(majority) + more >= ballot.needed and 2 * (len(majority) + more) > len(voters) + more:
         return Finding({}, refused, contradicting, compared, undecided=undecided)
+    if (moot := ballot.moot) is not None:
+        for i, j in itertools.combinations(range(len(finite_messages)), 2):
+            pair = finite_messages[i], finite_messages[j]
+            both = {ballot.owner[message] for message in pair}
+            if not agree[i, j] and len(both) == 2 and not both <= moot.keys():
+                return Finding({}, refused, contradicting, compared, undecided=undecided, dispute=pair)
+        whys = dict.fromkeys(moot[owner] for message in finite_messages if (owner := ballot.owner[message]) in moot)
+        contradicting = dict.fromkeys(finite_messages, "; ".join([reason, *whys]))
     return Finding({}, {**refused, **contradicting}, {}, compared, undecided=undecided)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from erasurehead._internal.late_work import LateWork
 from erasurehead._internal.resumable import Resumable
-from erasurehead.errors import check_count, invalid, real
+from erasurehead.errors import check_count, check_not_negative, check_positive, invalid, real
 from erasurehead.faults._failure_detector.silence_law import Law
 from erasurehead.faults._failure_detector.window import Silence, Window
 
@@ -73,12 +73,11 @@ class FailureDetector(Resumable):
         least: int = 30,
         window: int = 1000,
     ) -> None:
-        if not (math.isfinite(real(floor)) and floor >= 0.0):
-            raise invalid("floor", "must be a finite number of seconds, at least 0", floor)
+        check_not_negative("floor", floor, "must be a finite number of seconds, at least 0")
         if not 0.0 < real(chance) < 0.5:
             raise invalid("chance", "must be greater than 0 and less than 0.5", chance)
-        if after is not None and not (math.isfinite(real(after)) and after > 0.0):
-            raise invalid("after", "must be a positive number of seconds", after)
+        if after is not None:
+            check_positive("after", after, "must be a positive number of seconds")
         if late not in ("preempt", "carry"):
             raise invalid("late", "must be 'preempt' or 'carry'", late)
         self.floor, self.chance, self.after = float(floor), chance, after
@@ -99,14 +98,21 @@ class FailureDetector(Resumable):
         """The learned law; None before there are enough answers."""
         return self._law
 
-    def ordered(self, worker: int, now: float) -> None:
-        """Record that a worker was sent an order."""
+    def ordered(self, worker: int, now: float, times: float = 1.0) -> None:
+        """Record that a worker is sent an order.
+
+        Arguments:
+            worker: its id.
+            now: the time, in seconds of the engine's clock.
+            times: how many times as much work as usual it is; an answer may take so many times as long.
+        """
         state = self._workers.get(worker) or self._silence_of(worker)
         if state.since is not None:
             if self.late == "carry":
+                state.ahead = times
                 return
             self._drop(worker, state, now)
-        state.since = now
+        state.since, state.times, state.ahead = now, times, times
         state.due = self._next = None
         if self._law is not None and self._window.taken - self._learned[0] >= _RELEARN_AFTER * len(self._window):
             self._learn(now)
@@ -132,14 +138,15 @@ class FailureDetector(Resumable):
             if self._law is not None:
                 self._record(state, self._law, now, start)
             # A worker that hung does not show that answers are slow; if many did, the law has changed.
-            hung = worker in self.suspects and now - start > _HUNG_FACTOR * (self.usual() or math.inf)
+            seconds = (now - start) / state.times
+            hung = worker in self.suspects and seconds > _HUNG_FACTOR * (self.usual() or math.inf)
             if not hung or len(self.suspects) > _MAX_SUSPECTED * len(self._workers):
-                self._window.add(now - start, False, worker)
+                self._window.add(seconds, False, worker)
         silent = state.silent + (0.0 if state.since is None else now - state.since)
         state.silent = state.body = state.beyond = 0.0
         state.orders = 0
         state.heard, state.due = now, None
-        state.since = None if done else now
+        state.since, state.times = None if done else now, state.ahead
         if self._window.answers >= (self.least if self._law is None else 2 * self._learned[1]):
             self._learn(now)
         if self.suspects.pop(worker, None) is None:
@@ -148,7 +155,7 @@ class FailureDetector(Resumable):
         return f"worker {worker} does not hang: it answered after {silent:.3g} s"
 
     def dropped(self, worker: int, now: float) -> None:
-        """Record that an order was withdrawn, so that the worker has nothing to answer until the next one."""
+        """Record that an order is withdrawn now, so that the worker has nothing to answer until the next one."""
         state = self._workers.get(worker)
         if state is not None and state.since is not None:
             self._drop(worker, state, now)
@@ -203,7 +210,7 @@ class FailureDetector(Resumable):
         return self._next
 
     def silence(self, worker: int, now: float) -> float:
-        """Return for how many seconds a worker has had something to answer since it was last heard from."""
+        """Return for how many seconds, by now, a worker has had something to answer since it was last heard from."""
         state = self._workers.get(worker) or Silence()
         return state.silent + (0.0 if state.since is None else now - state.since)
 
@@ -230,7 +237,7 @@ class FailureDetector(Resumable):
 
     def _record(self, state: Silence, law: Law, now: float, start: float) -> None:
         """Record how unlikely a silence was that ended in an answer."""
-        seconds = max(0.0, now - start)
+        seconds = max(0.0, now - start) / state.times
         body, beyond = law.body(seconds), law.beyond(seconds)
         if state.since is not None and start >= state.since:  # otherwise it had begun this work in earlier orders
             body, beyond = body + state.body, beyond + state.beyond
@@ -240,9 +247,9 @@ class FailureDetector(Resumable):
 
     def _drop(self, worker: int, state: Silence, now: float) -> None:
         assert state.since is not None
-        seconds = now - state.since
+        state.silent += now - state.since
+        seconds = (now - state.since) / state.times
         self._window.add(seconds, True, worker)
-        state.silent += seconds
         state.orders += 1
         if self._law is not None:
             if self._last_hazard[0] != seconds:
@@ -257,7 +264,7 @@ class FailureDetector(Resumable):
         seconds, censored = self._window.samples(list(self.suspects))
         longest = float(seconds[~censored].max())  # hanging is no evidence that answers are slow
         silent = [
-            min(now - state.since, longest)
+            min((now - state.since) / state.times, longest)
             for worker, state in self._workers.items()
             if state.since is not None and worker not in self.suspects
         ]
@@ -276,7 +283,7 @@ class FailureDetector(Resumable):
         if self._law is None:
             return math.inf
         slowness = max(1.0, (state.hazard + _PRIOR_ANSWERS) / (state.answers + _PRIOR_ANSWERS))
-        seconds = self._law.seconds(self._most * slowness, state.body, state.beyond)
+        seconds = state.times * self._law.seconds(self._most * slowness, state.body, state.beyond)
         return max(seconds, self.floor - state.silent, 0.0)
 
     def _reason(self, worker: int, state: Silence, now: float) -> str:
@@ -289,4 +296,4 @@ class FailureDetector(Resumable):
         cases, by = round(1.0 / self.chance), f"(by {self._law.answers:,} arrivals)"
         if state.orders:
             return f"{text}that happens less than once in {cases:,} times {by}"
-        return f"{text}an answer takes less than {usual:.3g} s in {cases - 1:,} of {cases:,} cases {by}"
+        return f"{text}an answer takes less than {state.times * usual:.3g} s in {cases - 1:,} of {cases:,} cases {by}"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray, Tree
+from erasurehead._internal.documents import Entries
 from erasurehead._internal.resumable import Resumable
 
 
@@ -25,6 +25,7 @@ class Silence:
         body, beyond: hazard of the silence in those orders.
         answers, hazard: discounted totals over silences that ended in an answer; their ratio is its slowness.
         due: when it will be suspected, if that has been computed.
+        times: how many times as much work as a gradient it has to answer; `ahead`, what it has after that.
     """
 
     since: float | None = None
@@ -36,6 +37,8 @@ class Silence:
     answers: float = 0.0
     hazard: float = 0.0
     due: float | None = None
+    times: float = 1.0
+    ahead: float = 1.0
 
 
 class Window(Resumable):
@@ -84,7 +87,7 @@ class Window(Resumable):
         """Return everything that `restore` needs."""
         return {"samples": self._ring[: len(self)].copy(), "taken": self.taken, "answers": self.answers}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Entries) -> None:
         """Continue from what `state` returned, in a window of the same size."""
         self._ring[: len(state["samples"])] = state["samples"]
         self.taken, self.answers = int(state["taken"]), int(state["answers"])

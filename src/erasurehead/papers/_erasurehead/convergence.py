@@ -15,7 +15,7 @@ from erasurehead.papers._numbers import FigureTable
 from erasurehead.reports import _measures as measures
 from erasurehead.reports._canvas import INK, Axes
 from erasurehead.reports._units import time_unit
-from erasurehead.runs._comparison import common_target
+from erasurehead.runs._targets import common_target
 
 Target = tuple[str, float] | None
 

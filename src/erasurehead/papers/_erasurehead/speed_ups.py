@@ -13,7 +13,7 @@ from erasurehead.papers._exhibit import Exhibit, dress
 from erasurehead.papers._numbers import FigureTable
 from erasurehead.reports import _measures as measures
 from erasurehead.reports._canvas import INK, Axes
-from erasurehead.runs._comparison import common_target
+from erasurehead.runs._targets import common_target
 
 _SEEDS = {"virtual": 3, "processes": 1}
 """How often each run is repeated with other delays; on processes every simulated second would be a real one."""

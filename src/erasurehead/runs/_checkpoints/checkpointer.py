@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
@@ -12,13 +11,11 @@ from typing import Any
 
 from erasurehead._internal.arrays import Tree
 from erasurehead._internal.documents import Entries, PlainData
-from erasurehead._internal.storage.checksums import Shorter
-from erasurehead.errors import check_count, invalid, real
+from erasurehead.errors import check_count, check_not_negative
 from erasurehead.runs._checkpoints.background import Background
 from erasurehead.runs._checkpoints.store import CheckpointStore
 from erasurehead.runs._fingerprints import check_same, of_code
 from erasurehead.runs._recorder import Recorder
-from erasurehead.runs._resuming import LOST_ROWS
 from erasurehead.schemes import Scheme
 from erasurehead.training import Callback, Run
 from erasurehead.training._evaluation import without_models
@@ -35,15 +32,11 @@ class _Taken:
         step: number of steps done.
         state: the state.
         records: bytes of each file of rows.
-        lost: rows of each file that were lost before.
-        changes: how often something else had changed a file of rows.
     """
 
     step: int
     state: Mapping[str, Tree]
     records: Mapping[str, int]
-    lost: Mapping[str, int]
-    changes: int
 
 
 class Checkpointer(Callback):
@@ -59,7 +52,8 @@ class Checkpointer(Callback):
         keep: number of newest checkpoints to keep, at least 1.
         behind: largest number of steps that training may be ahead of a checkpoint that is being written.
         keep_finished: whether a finished run can be continued; if not, no checkpoint is kept.
-        facts: what identifies the run, such as a fingerprint of its data, as plain data; stored in the checkpoint.
+        facts: what identifies the run, such as its step size and a fingerprint of its data, as plain data; stored in
+            the checkpoint. A run that goes on from it is refused if it gives others, or if its code has changed.
     """
 
     def __init__(
@@ -75,8 +69,7 @@ class Checkpointer(Callback):
     ) -> None:
         self.recorder = recorder
         self.every_steps = check_count("every_steps", every_steps, at_least=0)
-        if not (math.isfinite(real(every_seconds)) and every_seconds >= 0):
-            raise invalid("every_seconds", "must be a finite number of seconds, at least 0", every_seconds)
+        check_not_negative("every_seconds", every_seconds, "must be a finite number of seconds, at least 0")
         self.every_seconds = every_seconds
         self.behind = check_count("behind", behind, at_least=0)
         self.keep_finished = keep_finished
@@ -87,7 +80,6 @@ class Checkpointer(Callback):
         """The largest number of steps that training was ahead of a checkpoint that was due."""
         self._background = Background(self._save)
         self._taken: _Taken | None = None
-        self._changes = self._saved_changes = 0
         self._steps = 0
         self._told = -1
         self._spent = 0.0
@@ -115,18 +107,17 @@ class Checkpointer(Callback):
         if self._off or records is None:  # without records, nothing could be continued
             return
         now = time.monotonic()
-        changed = self._changes != self.recorder.changes  # and older checkpoints may be of no use any more
-        due = step > 0 and (self._due(step, now) or (changed and bool(self.every_steps or self.every_seconds)))
+        due = step > 0 and self._due(step, now)
         last = self.keep_finished and step == self._steps
         interrupted, self._told = step == self._told, step
         if due or last or interrupted or self._spent <= STATE_BUDGET * (now - self._began):
-            self._taken = _Taken(step, state(), records, self.recorder.lost_rows, self.recorder.changes)
+            self._taken = _Taken(step, state(), records)
             self._spent += time.monotonic() - now
         if interrupted:
             return  # `close` writes it
         with self._failing():
             if due and self._taken is not None:
-                self._last, self._changes = now, self._taken.changes
+                self._last = now
                 self._background.hand_over(step, self._taken)
             oldest = self._background.oldest()
             self.most_behind = max(self.most_behind, 0 if oldest is None else min(step - oldest, self.behind))
@@ -168,8 +159,7 @@ class Checkpointer(Callback):
         try:
             if taken is not None and not self._off:
                 self._background.wait(taken.step)
-                stale = taken.changes != self._saved_changes  # the rows are others than those that it names
-                if self.store.step is None or self.store.step < taken.step or stale:
+                if self.store.step is None or self.store.step < taken.step:
                     self._background.hand_over(taken.step, taken)
             self._background.close()
         except OSError as error:
@@ -181,19 +171,12 @@ class Checkpointer(Callback):
         return by_steps or (self.every_seconds > 0 and now - self._last >= self.every_seconds)
 
     def _last_taken(self) -> _Taken | None:
-        """Return the last state, for a last checkpoint, with the records as they are if something has changed them."""
-        taken, self._taken, recorder = self._taken, None, self.recorder
-        records = recorder.sizes
-        if taken is None or records is None or taken.changes == recorder.changes:
-            return taken
-        return replace(taken, records=records, lost=recorder.lost_rows, changes=recorder.changes)
+        """Return the last state, for a last checkpoint."""
+        taken, self._taken = self._taken, None
+        return taken
 
     def _save(self, taken: _Taken, alone: bool = False) -> None:
-        if taken.changes != self._saved_changes:
-            self.store.rows_have_changed()
-            self._saved_changes = taken.changes
-        with contextlib.suppress(Shorter):  # when the next rows are written, this is noticed, and mended
-            self.store.save(taken.step, taken.state, taken.records, {**self.facts, LOST_ROWS: taken.lost}, alone=alone)
+        self.store.save(taken.step, taken.state, taken.records, self.facts, alone=alone)
 
     @contextlib.contextmanager
     def _failing(self) -> Generator[None]:

@@ -7,16 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+
 from erasurehead._internal.documents import Entries
 from erasurehead._internal.storage.checksums import Checksum
 from erasurehead._internal.storage.folders import Folder
 from erasurehead._internal.storage.names import is_name
 from erasurehead._internal.storage.sealed import NOT_SEALED, Unfit, sealed, unsealed, why
-from erasurehead._internal.tensor_files import DTYPES, TensorFile
-from erasurehead.errors import DataError, check_count
+from erasurehead._internal.tensor_files import TensorFile
+from erasurehead._internal.tensor_format import DTYPES, Slot
+from erasurehead.errors import DataError, check_count, unreadable
 from erasurehead.runs._names import TENSORS_NAME
 
-FORMAT, VERSION, KEY = "erasurehead-checkpoint", 14, "checkpoint"
+FORMAT, VERSION, KEY = "erasurehead-checkpoint", 15, "checkpoint"
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +59,7 @@ class Manifest:
             name: {
                 "bytes": file.size,
                 "sha256": file.sha256,
-                "tensors": {str(number): [dtype, list(shape)] for number, (dtype, shape) in file.tensors.items()},
+                "tensors": {str(number): [slot.dtype.name, list(slot.shape)] for number, slot in file.tensors.items()},
             }
             for name, file in self.files.items()
         }
@@ -84,7 +87,7 @@ def read_manifest(folder: Folder, name: str) -> Manifest:
     except DataError:
         raise
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
+        raise unreadable(path, error) from None
     except NOT_SEALED as error:
         raise DataError(f"{path} is damaged, or is not a checkpoint of erasurehead ({why(error)}).") from None
 
@@ -109,10 +112,10 @@ def _tensor_file(entry: Entries) -> TensorFile:
     return TensorFile(check_count("bytes", entry["bytes"], at_least=0), str(entry["sha256"]), tensors)
 
 
-def _tensor(dtype: str, shape: list[int]) -> tuple[str, tuple[int, ...]]:
+def _tensor(dtype: str, shape: list[int]) -> Slot:
     if dtype not in DTYPES:
         raise Unfit(f"a tensor of {dtype!r}")
-    return dtype, tuple(check_count("shape", length, at_least=0) for length in shape)
+    return Slot(np.dtype(dtype), tuple(check_count("shape", length, at_least=0) for length in shape))
 
 
 def _row_file(name: str) -> str:

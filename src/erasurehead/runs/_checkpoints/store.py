@@ -13,11 +13,11 @@ from erasurehead._internal.arrays import AnyArray, Tree
 from erasurehead._internal.atomic_files import unwritable
 from erasurehead._internal.documents import Entries
 from erasurehead._internal.storage.access import Access
-from erasurehead._internal.storage.checksums import Checksum, Running, Shorter
+from erasurehead._internal.storage.checksums import Checksum, Running
 from erasurehead._internal.storage.folders import Folder
 from erasurehead._internal.storage.sealed import NOT_SEALED, why
 from erasurehead._internal.tensor_files import load_tensors
-from erasurehead.errors import DataError, check_count
+from erasurehead.errors import DataError, check_count, unreadable
 from erasurehead.runs._checkpoints.manifests import Manifest, read_manifest
 from erasurehead.runs._checkpoints.tensor_store import TensorStore
 from erasurehead.runs._jsonl import check_cut
@@ -84,19 +84,16 @@ class CheckpointStore:
             alone: whether it replaces all checkpoints before it.
 
         Raises:
-            RecordsError: if something cannot be written; earlier checkpoints remain as they were.
-            Shorter: if a file of rows has become shorter than that, or is gone; likewise.
+            RecordsError: if something cannot be written, or a file of rows has become shorter than that, or is gone;
+                earlier checkpoints remain as they were.
         """
         self.tidy()
         with self._writing(), Folder.open(self.run, self.access) as run, run.inside(CHECKPOINTS) as folder:
             encoded = self._tensors.put(state, folder)
             written: dict[str, Checksum] = {}
             for name, size in records.items():
-                try:
-                    run.sync_file(name)
-                    written[name] = self._rows.setdefault(name, Running()).upto(run, name, size)
-                except FileNotFoundError as error:
-                    raise Shorter(*error.args, str(self.run / name)) from error
+                run.sync_file(name)
+                written[name] = self._rows.setdefault(name, Running()).upto(run, name, size)
             tensors = self._tensors
             manifest = Manifest(
                 step, written, facts, dict(tensors.files), tensors.next_tensor, tensors.next_file, encoded
@@ -110,14 +107,8 @@ class CheckpointStore:
         """Raise system errors in this block as a `RecordsError` that names the file."""
         try:
             yield
-        except Shorter:
-            raise
         except OSError as error:
             raise unwritable(Path(str(error.filename or self.folder)), error) from error
-
-    def rows_have_changed(self) -> None:
-        """Read the files of rows again for the next checksum: something else has changed them."""
-        self._rows = {}
 
     def load(self) -> Checkpoint:
         """Read the newest intact checkpoint, and continue from there with the next `save`.
@@ -174,7 +165,7 @@ class CheckpointStore:
             except FileNotFoundError:
                 raise self._nothing(()) from None
             except OSError as error:
-                raise DataError(f"{self.folder} cannot be read: {error.strerror}.") from None
+                raise unreadable(self.folder, error) from None
             yield run, folder
 
     def _nothing(self, complaints: Sequence[str]) -> DataError:

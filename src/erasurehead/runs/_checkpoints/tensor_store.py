@@ -100,7 +100,7 @@ def _worth_keeping(files: Mapping[str, TensorFile], wanted: Mapping[int, Any]) -
     kept: dict[str, TensorFile] = {}
     alike: defaultdict[int, list[str]] = defaultdict(list)
     for name, file in files.items():
-        used = sum(file.bytes_of(number) for number in file.tensors if number in wanted)
+        used = sum(slot.bytes for number, slot in file.tensors.items() if number in wanted)
         if any(number in wanted for number in file.tensors) and 2 * used >= file.total:
             kept[name] = file
             if used < SMALL:

@@ -54,8 +54,8 @@ def build_config(tables: Entries) -> Config:
     Traceback (most recent call last):
     erasurehead.runs._config.checking.UnknownKey: There is no key 'step' in [run]; did you mean 'steps'? \
 The keys of [run] are engine, workers, steps, speeds, until, patience, max_seconds, tolerance, \
-evaluate_every, preset, initial, seed, seconds_per_task, wire, start_patience, start_limit, address, out, overwrite, \
-records, access.
+evaluate_every, preset, initial, seed, seconds_per_task, wire, start_limit, address, records, out, \
+overwrite, access, track.
     """
     return build(Config, tables)
 
@@ -179,11 +179,17 @@ def _unknown_key(root: type[BaseModel], place: list[str]) -> UnknownKey:
         model = cast("type[BaseModel]", model.model_fields[section].annotation)
     where = f"[{'.'.join(sections)}]" if sections else "the run file"
     keys, wanted = list(model.model_fields), _ELSEWHERE.get(key, key)
-    nearest = difflib.get_close_matches(key, [] if key in _ELSEWHERE else keys, n=1)
-    elsewhere = [name for name, field in root.model_fields.items() if wanted in _keys_within(field.annotation)]
-    guess = f"; did you mean {nearest[0]!r}? The" if nearest else "; the"
-    if not nearest and elsewhere:
-        guess = f"; did you mean {wanted!r} in [{elsewhere[0]}]? The"
+    meant = [
+        f"{wanted!r} in [{name}]"
+        for name, field in root.model_fields.items()
+        if wanted in _keys_within(field.annotation)
+    ]
+    if wanted in root.model_fields:
+        meant = [
+            f"[{wanted}]" if _keys_within(root.model_fields[wanted].annotation) else f"{wanted!r} before all sections"
+        ]
+    meant += map(repr, difflib.get_close_matches(key, keys, n=1))
+    guess = f"; did you mean {meant[0]}? The" if meant else "; the"
     sentence = f"There is no key {key!r} in {where}{guess} keys of {where} are {', '.join(keys)}"
     return UnknownKey(".".join(place), sentence)
 
@@ -211,7 +217,8 @@ def _instead(error: ErrorDetails) -> str:
 
     if is_frame(error["input"]):
         return "write the frame to a file, or train on what erasurehead.datasets.read makes of it"
-    listed = error["type"] == "tuple_type" and error["loc"][-1] == "tuple[str, ...]" and isinstance(error["input"], str)
+    of_texts = error["type"] == "tuple_type" and "interactions" not in error["loc"]  # which are lists of lists
+    listed = of_texts and isinstance(error["input"], str)
     return f"write {json.dumps([error['input']], ensure_ascii=False)}" if listed else ""
 
 

@@ -260,7 +260,7 @@ def check_metric_name(
 
 def _check_engine_keys(run: RunSection) -> None:
     """Raise if keys are given that do not fit the engine."""
-    for key, engine in (("address", "ray"), ("start_patience", "mpi"), ("start_limit", "mpi")):
+    for key, engine in (("address", "ray"), ("start_limit", "mpi")):
         value = getattr(run, key)
         if value is not None and run.engine != engine:
             hint = f"leave it out, or take the engine {engine}"

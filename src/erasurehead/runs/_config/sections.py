@@ -51,6 +51,25 @@ def _drop(text: str) -> str:
         raise PydanticCustomError("late_work", "must be 'drop(R)' with a number of rounds") from None
 
 
+def _tracker(text: str) -> str:
+    from erasurehead.trackers._texts import complete
+
+    try:
+        return complete(text)
+    except InvalidArgument as error:
+        raise PydanticCustomError("tracker", "{rule}", {"rule": error.rule}) from None
+
+
+Trackers = Annotated[tuple[Annotated[str, AfterValidator(_tracker)], ...], Strict(False)]
+"""Several trackers, as texts."""
+
+TRACK = (
+    "Show the run in tensorboard, mlflow or wandb, perhaps with where: tensorboard=FOLDER, mlflow=FOLDER or "
+    "mlflow=ADDRESS, wandb=PROJECT (kept here; wandb sync sends it). Repeat it for several. Without one that is not "
+    "installed or fails, the run goes on."
+)
+
+
 def _loss(text: str) -> str:
     from erasurehead.problems._families import read_loss  # which takes a while to import
 
@@ -321,8 +340,29 @@ class DelaysSection(Section):
     )
 
 
-class RunSection(Section):
-    """Where the workers are, how long the run is, and where its records go."""
+class RecordsSection(Section):
+    """Where the records of a run go; part of `[run]` of every kind of run file."""
+
+    out: str | None = key(
+        None,
+        "Folder for the records, new or empty; by default a new one in runs.",
+        option="--out, -o",
+        metavar="FOLDER",
+        panel="Output",
+    )
+    overwrite: bool = key(False, "Remove an earlier run from that folder first.", option="--overwrite", panel="Output")
+    access: Access = key(
+        "private",
+        "Who may read a new folder and its files: private (the default: only you), group or all.",
+        option="--access",
+        metavar="WHO",
+        panel="Output",
+    )
+    track: Trackers = key((), TRACK, option="--track", metavar="TRACKER", panel="Output")
+
+
+class _TrainingSection(Section):
+    """Where the workers are, and how long the run is."""
 
     engine: _Engine = key(
         None,
@@ -428,12 +468,6 @@ class RunSection(Section):
         metavar="WIRE",
         examples=["cast('float32')", "dithered(127, seed=0)"],
     )
-    start_patience: float | None = key(
-        None,
-        "For MPI: seconds to wait for missing ranks of a machine after the last one there has started.",
-        gt=0,
-        allow_inf_nan=False,
-    )
     start_limit: float | None = key(
         None, "For MPI: seconds that the start of all ranks may take.", gt=0, allow_inf_nan=False
     )
@@ -444,27 +478,12 @@ class RunSection(Section):
         metavar="HOST:PORT",
         examples=["auto", "10.0.0.1:6379"],
     )
-    out: str | None = key(
-        None,
-        "Folder for the records, new or empty; by default a new one in runs.",
-        option="--out, -o",
-        metavar="FOLDER",
-        panel="Output",
-    )
-    overwrite: bool = key(False, "Remove an earlier run from that folder first.", option="--overwrite", panel="Output")
     records: Literal["required", "optional"] = key(
         "required",
         "required (the default: training stops if records and checkpoints cannot be written) or optional (it "
         "continues without them).",
         option="--records",
         metavar="WHEN",
-        panel="Output",
-    )
-    access: Access = key(
-        "private",
-        "Who may read a new folder and its files: private (the default: only you), group or all.",
-        option="--access",
-        metavar="WHO",
         panel="Output",
     )
 
@@ -477,6 +496,10 @@ class RunSection(Section):
     def says(self, key: str) -> bool:
         """Whether a key has a value; engine, workers and steps have none until they are given or settled."""
         return getattr(self, key) is not None
+
+
+class RunSection(RecordsSection, _TrainingSection):
+    """Where the workers are, how long the run is, and where its records go."""
 
 
 class CheckpointsSection(Section):

@@ -57,6 +57,11 @@ class WaitRule(Resumable, ABC):
     lasting: ClassVar[bool] = True
     remembers: ClassVar[bool] = False
 
+    @property
+    def agreeing(self) -> int:
+        """From how many workers each content has come when it stops, at least, unless no more can send it."""
+        return 1
+
     def begin(self) -> WaitRule:
         """Return a fresh rule for a new run: itself, if it learns nothing.
 
@@ -119,7 +124,7 @@ class WaitRule(Resumable, ABC):
         return
 
     def for_workers(self, before: int, after: int) -> WaitRule:
-        """Return the rule for another number of workers: it waits for the same fraction of them."""
+        """Return the rule for another number of workers after one before: it waits for the same fraction of them."""
         return self
 
     @abstractmethod
@@ -210,6 +215,10 @@ class AnyOf(_Joined):
 
     sign: ClassVar[str] = "|"
 
+    @property
+    def agreeing(self) -> int:
+        return min(rule.agreeing for rule in self.rules)
+
     def verdict(self, view: View) -> Verdict:
         never = True
         for rule in self.rules:
@@ -252,6 +261,10 @@ class AllOf(_Joined):
     """
 
     sign: ClassVar[str] = "&"
+
+    @property
+    def agreeing(self) -> int:
+        return max(rule.agreeing for rule in self.rules)
 
     def verdict(self, view: View) -> Verdict:
         verdicts = [rule.verdict(view) for rule in self.rules]

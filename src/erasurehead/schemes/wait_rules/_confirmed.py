@@ -88,6 +88,10 @@ class Confirmed(WrittenRule):
     def __post_init__(self) -> None:
         check_count("confirmed(copies)", self.copies)
 
+    @property
+    def agreeing(self) -> int:
+        return self.copies
+
     def verdict(self, view: View) -> Verdict:
         copies = copies_of(view.code)
         pending = view.pending

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import final
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.decoding import Decoder
-from erasurehead.errors import invalid, real
+from erasurehead.errors import check_positive
 from erasurehead.schemes.wait_rules._base import Verdict, WrittenRule
 from erasurehead.schemes.wait_rules._view import View
 
@@ -32,8 +31,7 @@ class Deadline(WrittenRule):
     seconds: float
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(real(self.seconds)) and self.seconds > 0.0):
-            raise invalid("deadline(seconds)", "must be greater than 0 and finite", self.seconds)
+        check_positive("deadline(seconds)", self.seconds)
 
     def verdict(self, view: View) -> Verdict:
         return Verdict.STOP if view.elapsed >= self.seconds - min(_SLACK, 1e-3 * self.seconds) else Verdict.WAIT

@@ -13,7 +13,7 @@ from erasurehead.codes import GradientCode
 from erasurehead.codes._exactness import EXACT
 from erasurehead.decoding import Decoder
 from erasurehead.decoding._alternatives import Alternatives
-from erasurehead.errors import invalid, real
+from erasurehead.errors import check_not_negative, invalid
 from erasurehead.schemes.wait_rules._base import RuleUnreachable, Verdict, WrittenRule
 from erasurehead.schemes.wait_rules._group_arrival_times import replica_groups
 from erasurehead.schemes.wait_rules._view import View
@@ -79,8 +79,7 @@ class ResidualBelow(WrittenRule):
     tasks: float
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(real(self.tasks)) and self.tasks >= 0.0):
-            raise invalid("residual_below(tasks)", "must be at least 0 and finite", self.tasks)
+        check_not_negative("residual_below(tasks)", self.tasks)
 
     def bound(self, code: GradientCode) -> float:
         """Return the bound, with a margin for the rounding of least squares."""

@@ -48,6 +48,10 @@ class View:
         session: the decoding so far.
         came: when each of the arrived messages came, in seconds since the order was submitted.
         note: what the order says beside its points.
+
+    Arguments:
+        decoder: what the arrivals are decoded with.
+        ages: how many steps ago the newest gradient of each task was computed, before the round; None if no rule asks.
     """
 
     def __init__(

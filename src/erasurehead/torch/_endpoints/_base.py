@@ -6,7 +6,7 @@ import os
 import weakref
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,10 @@ class RankEndpoint(Endpoint):
     @abstractmethod
     def reserve(self, nbytes: int) -> None:
         """Agree on the greatest number of bytes of a vector; before that, and beyond it, none is let in."""
+
+    def hurry(self, to: int | Sequence[int], head: bytes, vector: Array | None = None) -> None:
+        """Send what may come before what was sent earlier, twice, or not at all; its vector is short."""
+        self.send(to, head, vector)
 
     def room(self, length: int, dtype: np.dtype[Any]) -> Array:
         """Return a vector to be written and then sent, once it is not changed any more; where that saves a copy."""

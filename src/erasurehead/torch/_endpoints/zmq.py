@@ -2,8 +2,9 @@
 
 Authentication, encryption, reconnection and back-pressure are ZeroMQ's. What it leaves open is done here: who is where
 (each rank tells what it knows), messages that a broken connection has lost (they are numbered, and sent again), vectors
-in pieces, so that none is so large that signs of life wait for it. Over a network no end
-is certain, so `lost` never names anybody.
+in pieces, so that none is so large that signs of life wait for it, and a connection of its own for what must not wait
+for vectors at all: on slow lines a model takes longer than a silence after which a rank is taken for dead. Over a
+network no end is certain, so `lost` never names anybody.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ _STATE = struct.Struct("<qqIq")
 asked for; our last one."""
 
 _MAGIC = b"ehtz"
-_BEAT, _WORDS, _VECTOR, _PIECE = range(4)
+_BEAT, _WORDS, _VECTOR, _PIECE, _HASTY = range(5)
 
 BEAT = 0.25
 """Seconds between two signs of life."""
@@ -87,6 +88,8 @@ class _Outlet:
 
     def __init__(self) -> None:
         self.socket: Any = None
+        self.express: Any = None  # a connection of its own
+        self.hasty: list[_Sent] = []  # what goes over it
         self.address = ""
         self.began = 0  # of its process, 0 if we have not heard of it
         self.kept: deque[_Sent] = deque()
@@ -134,6 +137,16 @@ class _Inlet:
         self.vector: Array | None = None  # of which so many bytes have come:
         self.got = 0
         self.tries = 0  # how often it was asked to send something again
+
+
+def _message(head: bytes, vector: Array | None) -> _Sent:
+    """Return a message to be kept, whose vector is not changed any more."""
+    if len(head) > MOST_HEAD:
+        raise EngineError(f"a head has {len(head)} bytes, and at most {MOST_HEAD} are sent.")
+    if vector is None:
+        return _Sent(head, None)
+    number_of(vector.dtype)
+    return _Sent(head, vector.copy())
 
 
 @final
@@ -235,17 +248,24 @@ class ZmqEndpoint(RankEndpoint):
             return
         if outlet.socket is not None:
             outlet.socket.close()
-        outlet.address, outlet.socket = address, self._socket(zmq.DEALER)
-        outlet.socket.immediate = True  # nothing is given to a connection that is not there
-        if self._keys is not None:
-            outlet.socket.curve_serverkey = self._keys.listener[0]
-            outlet.socket.curve_publickey, outlet.socket.curve_secretkey = self._keys.caller
-        try:
-            outlet.socket.connect(f"tcp://{address}")
-        except zmq.ZMQError as error:
-            raise EngineError(f"rank {rank} is said to be at {address}, which is no address: {error}.") from None
+            outlet.express.close()
+        outlet.address = address
+        outlet.socket, outlet.express = self._call(rank, address), self._call(rank, address)
         self._due = 0.0
         self._book[rank] = address
+
+    def _call(self, rank: int, address: str) -> Any:
+        """Return a connection to a rank."""
+        made = self._socket(zmq.DEALER)
+        made.immediate = True  # nothing is given to a connection that is not there
+        if self._keys is not None:
+            made.curve_serverkey = self._keys.listener[0]
+            made.curve_publickey, made.curve_secretkey = self._keys.caller
+        try:
+            made.connect(f"tcp://{address}")
+        except zmq.ZMQError as error:
+            raise EngineError(f"rank {rank} is said to be at {address}, which is no address: {error}.") from None
+        return made
 
     def _outlet(self, rank: int) -> _Outlet:
         outlet = self._outlets.get(rank)
@@ -263,14 +283,22 @@ class ZmqEndpoint(RankEndpoint):
             self.wake()
 
     def send(self, to: int | Sequence[int], head: bytes, vector: Array | None = None) -> None:
-        if len(head) > MOST_HEAD:
-            raise EngineError(f"a head has {len(head)} bytes, and at most {MOST_HEAD} are sent.")
-        if vector is not None:
-            number_of(vector.dtype)
-            vector = vector.copy()
+        message = _message(head, vector)
         for rank in each(to):
             if rank != self.rank:
-                self._outlet(rank).add(_Sent(head, vector))
+                self._outlet(rank).add(message)
+        self._let_go_out()
+
+    def hurry(self, to: int | Sequence[int], head: bytes, vector: Array | None = None) -> None:
+        message = _message(head, vector)
+        for rank in each(to):
+            if rank != self.rank:
+                self._outlet(rank).hasty.append(message)
+                if vector is not None:  # it is said again later than words are, if it was lost
+                    self._outlet(rank).add(message)
+        self._let_go_out()
+
+    def _let_go_out(self) -> None:
         if threading.get_ident() != self._driver:  # only the thread that waits may use the sockets
             self.wake()
 
@@ -300,6 +328,15 @@ class ZmqEndpoint(RankEndpoint):
                 outlet.next, outlet.offset = outlet.next + 1, -1
         except zmq.Again:
             pass
+
+    def _hasten(self, outlet: _Outlet) -> None:
+        """Send what must not wait; it is said again if it was lost, as it is where there is no connection yet."""
+        hasty, outlet.hasty = outlet.hasty, []
+        with contextlib.suppress(zmq.Again):
+            for head, vector in hasty if outlet.began else ():
+                dtype, data = (0, b"") if vector is None else (number_of(vector.dtype), vector.tobytes())
+                header = self._header(outlet, _HASTY, dtype, len(data))
+                outlet.express.send_multipart([header, head + data], zmq.NOBLOCK)
 
     def _beat(self, rank: int, outlet: _Outlet, book: bool) -> None:
         """Tell a rank what was read of it, and perhaps where all ranks are."""
@@ -345,6 +382,7 @@ class ZmqEndpoint(RankEndpoint):
         for rank, outlet in self._outlets.items():
             if outlet.socket is None:
                 continue
+            self._hasten(outlet)
             self._flush(outlet)
             if beats or rank in self._to_tell:
                 self._beat(rank, outlet, beats)
@@ -385,6 +423,9 @@ class ZmqEndpoint(RankEndpoint):
         new = ours == self._began and tries >= inlet.tries  # and not meant for an earlier process, or sent again since
         if kind == _BEAT:
             self._on_beat(rank, inlet, ours, new, body)
+        elif kind == _HASTY:
+            if ours == self._began:
+                self._on_hasty(rank, inlet, dtype, body, which[1])
         elif new:
             self._on_message(rank, inlet, kind, dtype, body, *which)
 
@@ -455,6 +496,15 @@ class ZmqEndpoint(RankEndpoint):
         else:
             raise Nonsense(f"a message of kind {kind}")
 
+    def _on_hasty(self, rank: int, inlet: _Inlet, dtype: int, body: memoryview, nbytes: int) -> None:
+        own, begin = vector_type(dtype), len(body) - nbytes
+        if nbytes < 0 or begin < 0 or nbytes % own.itemsize:
+            raise Nonsense(f"a vector of {nbytes} bytes in a message of {len(body)}")
+        if nbytes and not self._most:
+            return
+        vector = np.frombuffer(bytes(body[begin:]), own) if nbytes else None
+        self._found.append((rank, inlet, inlet.expected - 1, PeerMessage(rank, bytes(body[:begin]), vector)))
+
     def _complete(self, rank: int, inlet: _Inlet, message: PeerMessage) -> None:
         self._found.append((rank, inlet, inlet.expected, message))
         inlet.expected += 1
@@ -501,6 +551,7 @@ class ZmqEndpoint(RankEndpoint):
         for outlet in self._outlets.values():
             if outlet.socket is not None:
                 outlet.socket.close(linger=500)
+                outlet.express.close(linger=500)
         for end in (getattr(self, "_router", None), self._doorman):
             if end is not None:
                 end.close()

@@ -27,6 +27,9 @@ class Way(ABC):
     asks_at: float = math.inf
     """When `closes` is to be asked again, by the clock of who gathers, if nothing comes until then."""
 
+    residual: float | None = None
+    """What the last version lacks of the whole gradient, in tasks; None where no code is decoded."""
+
     steps: dict[int, int]
     """By rank: how many steps of it have been added since the last version."""
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from typing import final
+from typing import Any, cast, final
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead.decoding._base import Decoding
 from erasurehead.schemes import Scheme
 from erasurehead.schemes.wait_rules import Verdict
 from erasurehead.schemes.wait_rules._residual import Decodable
@@ -34,6 +35,14 @@ def lost(scheme: Scheme, ranks: Collection[int]) -> bool:
         isinstance(scheme.rule, Decodable)
         and scheme.rule.verdict(View(scheme.decoder, able=able)) is Verdict.UNREACHABLE
     )
+
+
+class _Weights:
+    """Stands for the layout of vectors: an aggregation then returns by what it multiplies each of them."""
+
+    @staticmethod
+    def decode(decoding: Decoding, _: object) -> Array:
+        return decoding.weights[0]
 
 
 @final
@@ -79,20 +88,30 @@ class Coded(Way):
         return verdict is Verdict.STOP
 
     def close(self, members: Collection[int], now: float, out: Array) -> None:
-        """Write the gradient of the mean loss, and what follows it."""
+        """Write the gradient of the mean loss, rescaled as the scheme does, and what follows it.
+
+        What came has the weights of its tasks' losses as a further coordinate, and is divided by what that comes to. No
+        number is written where nothing is known.
+        """
         code = self._scheme.code
         messages = {int(code.messages_of(worker)[0]): vector for worker, vector in self._came.items()}
         session = self._scheme.decoder.begin()
         session.extend(sorted(messages))
         decoded, end = session.decoding(), self._sums
+        self.residual = decoded.residual
+        weights: Array = decoded.weights[0]
+        rescaled = self._scheme.aggregation.estimate(decoded, (), cast("Any", _Weights), cast("Any", None))
         out[:] = 0.0
-        for message, weight in zip(decoded.messages.tolist(), decoded.weights[0].tolist(), strict=True):
+        for message, weight, scaled in zip(
+            decoded.messages.tolist(), weights, weights if rescaled is None else rescaled, strict=True
+        ):
             if weight:
                 vector = messages[message]
-                out[:end] += weight * vector[:end]
-                out[-TAIL] += weight * vector[-TAIL]
-                out[end:-TAIL] += vector[end:-TAIL] / np.count_nonzero(decoded.weights[0])
-        out[:end] /= out[-TAIL]
+                out[:end] += float(scaled) * vector[:end]
+                out[-TAIL] += float(weight) * vector[-TAIL]
+                out[end:-TAIL] += vector[end:-TAIL] / np.count_nonzero(weights)
+        known = rescaled is not None and out[-TAIL] > 0.0
+        out[:end] /= float(out[-TAIL]) / decoded.coverage if known else math.nan
         out[-2:] = 0.0, self._now + 1.0
         self._open(now)
         self._now = float(out[-1])
