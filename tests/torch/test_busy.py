@@ -247,7 +247,7 @@ def test_nesterov_s_momentum_of_a_rank_that_comes_later_is_the_team_s_soon() -> 
     optimizer = torch.optim.SGD([late], 0.1, momentum=0.9, nesterov=True)
     late.sum().backward()
     optimizer.step()
-    shared, at, momentum = SharedMomentum(optimizer), 0.0, 5.0
+    shared, at, momentum = SharedMomentum(optimizer, torch.from_numpy), 0.0, 5.0
     shared.keep()
     for version in range(8):
         momentum = 0.9 * momentum + 1.0
@@ -262,7 +262,7 @@ def test_momentum_is_how_far_the_team_s_model_moved_in_a_step() -> None:
     optimizer = torch.optim.SGD([{"params": [model.weight]}, {"params": [model.bias], "lr": 0.5}], 0.1, momentum=0.9)
     model(torch.ones(3)).sum().backward()
     optimizer.step()
-    shared = SharedMomentum(optimizer)
+    shared = SharedMomentum(optimizer, torch.from_numpy)
     told, total = np.zeros(13, np.float32), np.zeros(2)
     for n_steps, moved in ((4095.5, 1.0), (2.0, 0.4), (0.5, 0.3), (0.0, 7.0)):  # the counter begins again
         told[:8] -= moved
@@ -292,8 +292,7 @@ def test_a_rank_s_own_square_counts_as_one_of_all_ranks() -> None:
     assert float(optimizer.state[weight]["step"]) == 7.0
     weight.grad = torch.tensor([1.0, 0.1, 3.0, 0.0])
     gradients = np.zeros(4, np.float32)
-    moments.add_gradients(gradients)
-    moments.temper(gradients, 8)
+    moments.prepare(gradients, 8)
     optimizer.step()
     expected = 0.95 * torch.tensor([0.02, 0.0, 1.0, 1e-8]) + 0.05 * weight.grad**2 / 8
     assert torch.allclose(optimizer.state[weight]["exp_avg_sq"], expected, rtol=1e-4)

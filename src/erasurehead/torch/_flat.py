@@ -3,12 +3,15 @@
 Parameters are those that the optimizer has, each once however often the model uses it, frozen ones included. Buffers of
 floating-point numbers, such as the statistics of batch norm, are averaged with the parameters; others, such as counts,
 stay each rank's own. Vectors between ranks are float32 whatever the model computes in, float64 if it does.
+
+What is on a GPU crosses to the host in one piece, and is cut and converted there: a copy for each tensor would wait for
+the GPU each time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import cached_property
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 import numpy as np
@@ -53,6 +56,8 @@ class Flat:
         self.length = sum(each.numel() for each in tensors)
         self._shapes = self._shapes_now()
         self._joined: torch.Tensor | None = None
+        self._compares = False  # with the version that it goes on from, of which a GPU keeps a copy then
+        self._versions: list[tuple[Array, torch.Tensor]] = []  # that a GPU has
         self._join()
         self._places = self._places_now()
 
@@ -143,45 +148,66 @@ class Flat:
 
     def write_buffers(self, vector: Array) -> None:
         """Copy a vector into the buffers."""
-        _write(self._buffers(), vector)
+        with torch.no_grad():
+            for buffer, own in incoming(vector, self._buffers()):
+                buffer.copy_(own)
 
     def gradients(self, out: Array, present: Array) -> None:
         """Copy the gradients into a vector, 0 where there is none, and note for each parameter whether there is."""
-        for index, (parameter, own) in enumerate(parts(out, self.parameters)):
-            present[index] = parameter.grad is not None
-            if parameter.grad is None:
-                own.zero_()
-            else:
-                own.copy_(parameter.grad.to_dense())
+        with outgoing(out, self.parameters) as each:
+            for index, (parameter, own) in enumerate(each):
+                present[index] = parameter.grad is not None
+                if parameter.grad is None:
+                    own.zero_()
+                else:
+                    own.copy_(parameter.grad.to_dense())
 
     def set_gradients(self, vector: Array, present: Array) -> None:
         """Make parts of a vector the gradients, where any rank had one; it must not be changed before they are used."""
-        for index, (parameter, own) in enumerate(parts(vector, self.parameters)):
+        for index, (parameter, own) in enumerate(incoming(vector, self.parameters)):
             parameter.grad = own.to(parameter) if present[index] else None
 
-    @cached_property
-    def _staged(self) -> Array:
-        return self.room()
-
     def change(self, before: Array, out: Array) -> bool:
-        staged = out if self.parameters[0].device.type == "cpu" else self._staged  # where a GPU can reach it at once
+        pieces = [each.detach() for each in self._pieces()]
+        if _device(pieces).type != "cpu":
+            self._compares = True
+            with outgoing(out, pieces) as each:
+                base = next((own for one, own in self._versions if one is before), None)
+                base = _moved(before, pieces) if base is None else base
+                moved = [
+                    torch.sub(piece, old, out=own) for (piece, own), old in zip(each, cut(base, pieces), strict=True)
+                ]
+            return finite(moved)
         begin, found = 0, True
-        for piece, stage in parts(staged, self._pieces()):
+        for piece, stage in parts(out, pieces):
             alike = piece.device.type == "cpu" and piece.dtype == stage.dtype
-            now = (piece.detach() if alike else stage.copy_(piece.detach())).reshape(-1).numpy()
+            now = (piece if alike else stage.copy_(piece)).reshape(-1).numpy()
             own = slice(begin, begin := begin + len(now))
             found &= subtract(now, before[own], out[own])
         return found
 
+    def there(self, version: Array) -> torch.Tensor:
+        """Return a vector that stays as it is where the model is, and keep it there until the next `write`."""
+        found = next((own for one, own in self._versions if one is version), None)
+        if found is None:
+            found = _moved(version, list(self._pieces()))
+            if found.device.type != "cpu":
+                self._versions.append((version, found))
+        return found
+
     def write(self, vector: Array) -> None:
-        """Copy a vector into the model."""
-        _write(self._pieces(), vector)
+        """Copy a vector into the model; it stays as it is as long as changes from it are asked for."""
+        there, pieces = self.there(vector), list(self._pieces())
+        with torch.no_grad():
+            for piece, own in zip(pieces, cut(there, pieces), strict=True):
+                piece.copy_(own)
+        self._versions = [(vector, there)] if self._compares else []
 
 
 def finite(tensors: list[torch.Tensor]) -> bool:
     """Return whether all numbers are finite."""
     sums = [each.sum(dtype=torch.promote_types(each.dtype, torch.float32)).float() for each in tensors]
-    if not sums or bool(torch.isfinite(torch.stack(sums).sum())):
+    if not sums or bool(torch.isfinite(torch.stack([each.to(sums[0].device) for each in sums]).sum())):
         return True
     return all(bool(torch.isfinite(each).all()) for each in tensors)  # the sum alone was too large
 
@@ -193,16 +219,41 @@ def parts(vector: Array, tensors: Iterable[torch.Tensor]) -> Iterator[tuple[torc
     return zip(own, cut(source, own), strict=True)
 
 
+def _device(tensors: list[torch.Tensor]) -> torch.device:
+    """Return where all tensors are; the host if they are not in one place."""
+    devices = {each.device for each in tensors}
+    return devices.pop() if len(devices) == 1 else torch.device("cpu")
+
+
+def _moved(vector: Array, tensors: list[torch.Tensor]) -> torch.Tensor:
+    """Return the part of a vector that is of tensors, where they are."""
+    return cast("Any", torch).from_numpy(vector[: sum(each.numel() for each in tensors)]).to(_device(tensors))
+
+
+def incoming(vector: Array, tensors: Iterable[torch.Tensor]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Return tensors, each with its part of a vector, as `parts` does, to be read only: where the tensors are."""
+    own = list(tensors)
+    return zip(own, cut(_moved(vector, own), own), strict=True)
+
+
+@contextmanager
+def outgoing(vector: Array, tensors: Iterable[torch.Tensor]) -> Generator[Iterator[tuple[torch.Tensor, torch.Tensor]]]:
+    """Return tensors, each with room for its part of a vector where it is; the vector has all of them at the end."""
+    own = list(tensors)
+    if (device := _device(own)).type == "cpu":
+        yield parts(vector, own)
+    else:
+        source = cast("Any", torch).from_numpy(vector[: sum(each.numel() for each in own)])
+        there = torch.empty_like(source, device=device)
+        yield zip(own, cut(there, own), strict=True)
+        source.copy_(there)
+
+
 def _read(pieces: Iterable[torch.Tensor], out: Array) -> Array:
-    for piece, own in parts(out, pieces):
-        own.copy_(piece.detach())
+    with outgoing(out, pieces) as each:
+        for piece, own in each:
+            own.copy_(piece.detach())
     return out
-
-
-def _write(pieces: Iterable[torch.Tensor], vector: Array) -> None:
-    with torch.no_grad():
-        for piece, own in parts(vector, pieces):
-            piece.copy_(own)
 
 
 def _in_order(tensor: torch.Tensor) -> bool:

@@ -264,7 +264,7 @@ class BusyMeeting(Meeting):
             self._check()
 
     def forgo(self) -> None:
-        self._flat.write(self._begins)  # weights that are no numbers any more would stay so: no step would be made
+        self._flat.write(self._begins.copy())  # weights that are no numbers would stay so, and no step would be made
         self.take()
 
     def restart(self, version: int, state: dict[str, Any]) -> None:

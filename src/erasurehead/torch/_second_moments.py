@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from inspect import unwrap
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from torch.optim import SGD, Adam, AdamW, NAdam, Optimizer, RAdam, RMSprop
 
 from erasurehead._internal.arrays import Array
-from erasurehead.torch._flat import parts
+from erasurehead._internal.flat_tensors import cut
+from erasurehead.torch._flat import incoming, outgoing, parts
 from erasurehead.torch._rank_model import TeamMoments, TeamMomentum
 from erasurehead.torch._ways._busy import totals
+
+Cut: TypeAlias = Callable[[Array, Iterable[torch.Tensor]], Iterable[tuple[torch.Tensor, torch.Tensor]]]
+"""Tensors, each with its part of a vector."""
 
 
 class SharedMomentum(TeamMomentum):
@@ -23,11 +27,12 @@ class SharedMomentum(TeamMomentum):
 
     Arguments:
         optimizer: its rates and buffers.
+        there: returns a version of the team's model, and perhaps more, as a tensor where the model is.
     """
 
-    def __init__(self, optimizer: Optimizer) -> None:
+    def __init__(self, optimizer: Optimizer, there: Callable[[Array], torch.Tensor]) -> None:
         super().__init__()
-        self._optimizer = optimizer
+        self._optimizer, self._there = optimizer, there
         self._kept: dict[torch.Tensor, torch.Tensor] = {}  # the team's last ones, of Nesterov's
 
     def keep(self) -> None:
@@ -40,9 +45,10 @@ class SharedMomentum(TeamMomentum):
     def set(self, before: Array, newest: Array, steps: float) -> None:
         every = [parameter for group in self._optimizer.param_groups for parameter in group["params"]]
         rates = (totals(newest, len(every)) - totals(before, len(every))).tolist()
-        both = zip(parts(before, every), parts(newest, every), rates, strict=True)
+        olds, news = (cut(self._there(version), every) for version in (before, newest))
+        both = zip(every, olds, news, rates, strict=True)
         for group in self._optimizer.param_groups:
-            for (parameter, old), (_, new), rate in islice(both, len(group["params"])):
+            for parameter, old, new, rate in islice(both, len(group["params"])):
                 state: dict[str, Any] = self._optimizer.state.get(parameter, {})
                 if state.get("momentum_buffer") is not None and rate:
                     buffer = state["momentum_buffer"] = state["momentum_buffer"].to_dense()  # it begins as a gradient
@@ -78,24 +84,24 @@ class SharedMoments(TeamMoments):
             found.append((end, float(first), float(second)))
         return tuple(found)
 
-    def _parts(self, vector: Array) -> Iterator[tuple[torch.Tensor, torch.Tensor, dict[str, Any]]]:
+    def _parts(self, vector: Array, cut: Cut) -> Iterator[tuple[torch.Tensor, torch.Tensor, dict[str, Any]]]:
         """Yield each moment that there is, its part of a vector, and the state that it is of."""
         for number, key in enumerate(self._keys):
-            for parameter, own in parts(vector[number * self.n_parameters :], self._parameters):
+            for parameter, own in cut(vector[number * self.n_parameters :], self._parameters):
                 state: dict[str, Any] = self._optimizer.state.get(parameter, {})
                 if key in state:
                     yield state[key], own, state
 
     def read(self, out: Array) -> None:
         out[:] = 0.0
-        for moment, own, _ in self._parts(out):
+        for moment, own, _ in self._parts(out, parts):
             own.copy_(moment)
         for place, parameter in enumerate(self._parameters, self.length):
             out[place] = float(self._optimizer.state.get(parameter, {}).get("step", 0.0))
 
     def write(self, vector: Array) -> None:
         self._steps = totals(vector, len(self._parameters)).tolist()
-        for moment, own, state in self._parts(vector):
+        for moment, own, state in self._parts(vector, incoming):
             moment.copy_(own)
             largest = state.get("max_exp_avg_sq")
             if largest is not None and moment is state[self._keys[-1]]:
@@ -112,33 +118,27 @@ class SharedMoments(TeamMoments):
                     state["step"] = int(steps)
 
     def prepare(self, out: Array, ranks: int) -> None:
-        self.add_gradients(out)
-        self.temper(out, ranks)
+        with outgoing(out, self._parameters) as each:
+            both = zip(each, self._steps, strict=True)
+            for group, (_, _, second) in zip(self._optimizer.param_groups, self.decay, strict=True):
+                for (parameter, own), steps in islice(both, len(group["params"])):
+                    self._square(group, parameter, own)
+                    moment = self._optimizer.state.get(parameter, {}).get(self._keys[-1])
+                    if steps and moment is not None and second and parameter.grad is not None:
+                        squared = own.to(moment)
+                        moment.addcmul_(squared, squared, value=-(1.0 - second) / second * (1.0 - 1.0 / ranks))
 
-    def temper(self, gradients: Array, ranks: int) -> None:
-        """Let the next step add the square of this rank's gradient divided by the number of ranks, not the whole."""
-        both = zip(parts(gradients, self._parameters), self._steps, strict=True)
-        for group, (_, _, second) in zip(self._optimizer.param_groups, self.decay, strict=True):
-            for (parameter, part), steps in islice(both, len(group["params"])):
-                moment = self._optimizer.state.get(parameter, {}).get(self._keys[-1])
-                if steps and moment is not None and second and parameter.grad is not None:
-                    own = part.to(moment)
-                    moment.addcmul_(own, own, value=-(1.0 - second) / second * (1.0 - 1.0 / ranks))
-
-    def add_gradients(self, out: Array) -> None:
-        """Copy what the optimizer will square into a vector."""
-        both = parts(out, self._parameters)
-        for group in self._optimizer.param_groups:
-            coupled = not (group.get("decoupled_weight_decay") or isinstance(self._optimizer, AdamW))
-            for parameter, own in islice(both, len(group["params"])):
-                if parameter.grad is None:
-                    own.zero_()
-                else:
-                    own.copy_(parameter.grad.to_dense())
-                    if group.get("maximize"):
-                        own.neg_()
-                    if coupled and group["weight_decay"]:
-                        own.add_(parameter.detach().to(own), alpha=group["weight_decay"])
+    def _square(self, group: dict[str, Any], parameter: torch.Tensor, out: torch.Tensor) -> None:
+        """Write what the optimizer will square of a parameter."""
+        if parameter.grad is None:
+            out.zero_()
+            return
+        out.copy_(parameter.grad.to_dense())
+        if group.get("maximize"):
+            out.neg_()
+        coupled = not (group.get("decoupled_weight_decay") or isinstance(self._optimizer, AdamW))
+        if coupled and group["weight_decay"]:
+            out.add_(parameter.detach().to(out), alpha=group["weight_decay"])
 
 
 def _follow(state: dict[str, Any], steps: int, first: float, decay: float) -> None:

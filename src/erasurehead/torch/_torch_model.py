@@ -37,7 +37,7 @@ class OptimizedModule(Flat, RankModel):
         super().__init__(optimizer.param_groups, model)
         self._optimizer, self.n_tensors = optimizer, len(self.parameters)
         self.sizes = [parameter.numel() for parameter in self.parameters]
-        self._stepped: Any = None
+        self._stepped: list[tuple[torch.device, Any]] = []
         self._agreed = self.rates
 
     @property
@@ -54,7 +54,7 @@ class OptimizedModule(Flat, RankModel):
         return SharedMoments(self._optimizer, self.parameters) if shares_moments(self._optimizer) else None
 
     def momentum(self) -> SharedMomentum | None:
-        return SharedMomentum(self._optimizer) if steps_as(self._optimizer, SGD) else None
+        return SharedMomentum(self._optimizer, self.there) if steps_as(self._optimizer, SGD) else None
 
     def counts(self, out: Array) -> None:
         known, place = shares_moments(self._optimizer), 0
@@ -109,18 +109,25 @@ class OptimizedModule(Flat, RankModel):
         ]
 
     def unpack(self, packed: Any) -> None:
-        for parameter, kept in zip(self.parameters, packed, strict=True):
-            for key, one in kept.items():
-                moved = one.to(parameter.device) if isinstance(one, torch.Tensor) and one.dim() else one
-                self._optimizer.state[parameter][key] = moved
+        kept = iter(packed)
+        for group in self._optimizer.param_groups:
+            counts_there = group.get("fused") or group.get("capturable")  # the steps; others count them on the host
+            for parameter, own in zip(group["params"], kept, strict=False):
+                for key, one in own.items():
+                    moves = isinstance(one, torch.Tensor) and (one.dim() or counts_there)
+                    self._optimizer.state[parameter][key] = one.to(parameter.device) if moves else one
+
+    def write(self, vector: Array) -> None:
+        super().write(vector)
+        self.stepped()
 
     def stepped(self) -> None:
-        if self.parameters[0].is_cuda:
-            self._stepped = torch.cuda.current_stream(self.parameters[0].device).record_event()
+        devices = {parameter.device for parameter in self.parameters if parameter.is_cuda}
+        self._stepped = [(each, torch.cuda.current_stream(each).record_event()) for each in devices]
 
     def await_step(self) -> None:
-        if self._stepped is not None:  # another thread has a stream of its own
-            torch.cuda.current_stream(self.parameters[0].device).wait_event(self._stepped)
+        for device, stepped in self._stepped:  # another thread has a stream of its own
+            torch.cuda.current_stream(device).wait_event(stepped)
 
 
 def _each(setting: Any) -> tuple[Any, ...]:
