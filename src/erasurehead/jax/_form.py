@@ -102,10 +102,12 @@ class PytreeForm:
         """Yield what is in arrays, each to be read at once: as long as it is had, an array cannot be given away."""
         jax.block_until_ready(leaves)
         on_host = leaves[0].device.platform == "cpu"
-        for leaf, dtype in zip(leaves, self.dtypes, strict=True):
-            known = leaf if dtype.kind == "f" else leaf.astype(np.float32)  # bfloat16 is of no kind that NumPy knows
-            numbers: Any = np.from_dlpack(known) if on_host else np.asarray(known)
-            yield numbers
+        each = zip(leaves, self.dtypes, strict=True)  # bfloat16 is of no kind that NumPy knows
+        known: list[Any] = [leaf if dtype.kind == "f" else leaf.astype(np.float32) for leaf, dtype in each]
+        for leaf in () if on_host else known:
+            leaf.copy_to_host_async()  # all before the first is waited for
+        for leaf in known:
+            yield np.from_dlpack(leaf) if on_host else np.asarray(leaf)
 
     def read(self, leaves: list[Any], out: Array) -> Array:
         """Copy leaves into a vector, and return it."""
