@@ -418,7 +418,7 @@ def test_ranks_that_share_a_card_survive_one_that_is_killed_and_one_that_is_out_
     told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     through = {0, 3} if GPU == "cuda" else {0, 2, 3}
     assert {one["rank"] for one in told} == through, done.stderr
-    assert all(one["loss"] < 0.5 for one in told)
+    assert all(one["loss"] < 0.65 for one in told)
     assert ("out of memory" in done.stderr) == (GPU == "cuda")
 
 
