@@ -142,24 +142,28 @@ class Rank:
         self, name: str, loop: tuple[nn.Module, Any], steps: int = 0, seconds: float = 0.0, backwards: int = 1
     ) -> None:
         """Make so many steps, or those that fit in a time, beside the other ranks; and say when each ended."""
-        model, optimizer = loop
-        options = self.options
         self.synchronize()
         self.gather()
         begin, ends = time.monotonic(), list[float]()
         while len(ends) < (steps or (LEAST if seconds else 0)) or time.monotonic() < begin + seconds:
-            inputs = torch.randn(options.batch, options.width, device=options.device)
-            labels = torch.randint(0, 10, (options.batch,), device=options.device)
-            for again in reversed(range(backwards)):
-                optimizer.zero_grad()
-                with model.no_sync() if again and isinstance(model, DistributedDataParallel) else nullcontext():
-                    nn.functional.cross_entropy(model(inputs), labels).backward()
-            optimizer.step()
-            self.synchronize()
+            self.step(loop, backwards)
             ends.append(time.monotonic())
         if name and ends:
             say(rank=self.rank, part=name, begin=begin, ends=ends)
         self.gather()
+
+    def step(self, loop: tuple[nn.Module, Any], backwards: int = 1) -> None:
+        """Make a step, whose gradients are computed so many times."""
+        model, optimizer = loop
+        options = self.options
+        inputs = torch.randn(options.batch, options.width, device=options.device)
+        labels = torch.randint(0, 10, (options.batch,), device=options.device)
+        for again in reversed(range(backwards)):
+            optimizer.zero_grad()
+            with model.no_sync() if again and isinstance(model, DistributedDataParallel) else nullcontext():
+                nn.functional.cross_entropy(model(inputs), labels).backward()
+        optimizer.step()
+        self.synchronize()
 
     def copies(self, team: tuple[nn.Module, Any], watches: tuple[Stopwatch, Stopwatch]) -> None:
         """Make steps of the team, and say for how long a step waits for copies."""
@@ -171,13 +175,25 @@ class Rank:
             say(rank=self.rank, part=f"copies {name}", seconds=watch.seconds / self.options.steps)
 
     def of_a_team(self, way: str) -> None:
-        """A team alone."""
+        """A team alone, whose ranks never stop between parts: some ways of meeting have one wait for the others."""
         team = self.loop(way)
-        self.part("", team, WARM)
-        watches = self.watched()
+        watches, seconds = self.watched(), self.options.seconds
+        self.gather()
+        end = time.monotonic() + seconds  # to warm up
+        while time.monotonic() < end:
+            self.step(team)
         for _ in range(self.options.repeats):
-            self.part("calm", team, seconds=self.options.seconds)
-            self.copies(team, watches)
+            for name in ("calm", "with copies alone"):
+                for watch in watches:
+                    watch.on, watch.seconds = name != "calm", 0.0
+                begin, ends = time.monotonic(), list[float]()
+                end += seconds
+                while not ends or ends[-1] < end:
+                    self.step(team)
+                    ends.append(time.monotonic())
+                say(rank=self.rank, part=name, begin=begin, ends=ends)
+            for watch, name in zip(watches, ("out", "in"), strict=True):
+                say(rank=self.rank, part=f"copies {name}", seconds=watch.seconds / len(ends))
         self.team.close()
 
     def of_all(self) -> None:
