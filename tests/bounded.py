@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
-from collections.abc import Generator
+import time
+from collections.abc import Collection, Generator
 from contextlib import contextmanager
+from pathlib import Path
 
 PATIENCE = 300.0
 """Seconds after which something hangs: many times what it takes beside everything else on a slow machine."""
@@ -31,3 +34,20 @@ def in_time(seconds: float = 2 * PROMPT) -> Generator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
+
+
+def left_of(pids: Collection[int], seconds: float = PROMPT) -> list[int]:
+    """Wait for processes to end, and return those that still run after so many seconds.
+
+    A signal that kills is only on its way when it has been sent: on some machines a step is quicker than a death.
+    """
+    deadline = time.monotonic() + seconds
+    while (left := [pid for pid in pids if _runs(pid)]) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return left
+
+
+def _runs(pid: int) -> bool:
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # gone before, or while it was read
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return False

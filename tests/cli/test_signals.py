@@ -13,7 +13,7 @@ import pytest
 
 from erasurehead.runs import RunFolder
 
-from ..bounded import PATIENCE, PROMPT
+from ..bounded import PATIENCE
 from ..forks import Forked
 from .shop import SMALL, Typed
 
@@ -89,7 +89,7 @@ def send(process: Forked, *numbers: signal.Signals) -> tuple[str, str]:
             assert time.monotonic() < end
             time.sleep(0.01)
         os.kill(process.pid, one)
-    return process.communicate(timeout=PROMPT)
+    return process.communicate(timeout=PATIENCE)
 
 
 def peers(*more: object) -> tuple[object, ...]:

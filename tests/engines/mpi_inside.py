@@ -289,9 +289,10 @@ def check_asynchronous(make: Callable[[Delays, str], Engine]) -> None:
     assert rest.x.tobytes() == real.x.tobytes()
 
 
-def check_nested(make: Callable[[Delays, str], Engine], late: str = "preempt") -> None:
+@at_some_pace
+def check_nested(make: Callable[[Delays, str], Engine], late: str = "preempt", *, pace: float) -> None:
     """Train with a nested code where nobody is late, then one, then two workers, and replay it from its records."""
-    long, workers = 300.0 if late == "preempt" else 1.5, 5
+    long, workers = 300.0 if late == "preempt" else 1.5 * pace, 5
     delays = Timetable({(worker, step, 0): long for worker, step in [(1, 1), (0, 2), (3, 2)]})
 
     def go(engine: Engine, scheme: schemes.Scheme = schemes.nested(workers, load=3)) -> Run:

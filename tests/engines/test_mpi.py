@@ -10,16 +10,14 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from erasurehead.errors import InvalidArgument, MissingExtra
 
-from ..bounded import PATIENCE, PROMPT
+from ..bounded import PATIENCE, left_of
 from ..run_files import read_config
 from . import mpi_inside
 from .mpi_jobs import environment, job, mpiexec, running
@@ -131,22 +129,6 @@ KILLED = """
 """
 
 
-def left_of(pids: Sequence[int], seconds: float) -> list[int]:
-    """Return the processes that still run after so many seconds."""
-    deadline = time.monotonic() + seconds
-    while left := [pid for pid in pids if Path(f"/proc/{pid}/stat").exists() and not is_zombie(pid)]:
-        if time.monotonic() > deadline:
-            break
-        time.sleep(0.02)
-    return left
-
-
-def is_zombie(pid: int) -> bool:
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # gone before, or while it was read
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
-    return True
-
-
 @pytest.mark.parametrize(("ft", "pause"), [(True, "pause"), (False, "")])
 def test_no_rank_is_left_when_the_coordinator_is_killed(tmp_path: Path, ft: bool, pause: str) -> None:
     script = tmp_path / "script.py"
@@ -156,7 +138,7 @@ def test_no_rank_is_left_when_the_coordinator_is_killed(tmp_path: Path, ft: bool
         words = next(line for line in process.stdout if line.startswith("pids")).split()
         pids = [int(word) for word in words[1:]]
         os.kill(pids[0], signal.SIGKILL)
-        left = left_of(pids, PROMPT)
+        left = left_of(pids)
         for pid in left:
             os.kill(pid, signal.SIGKILL)
         assert left == []
@@ -177,7 +159,7 @@ def test_no_rank_is_left_when_the_launcher_is_killed(tmp_path: Path, shell: bool
         words = next(line for line in process.stdout if line.startswith("pids")).split()
         pids = [int(word) for word in words[1:]]
         process.kill()
-        left = left_of(pids, PROMPT)
+        left = left_of(pids)
         for pid in left:
             os.kill(pid, signal.SIGKILL)
         assert left == []

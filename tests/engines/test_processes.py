@@ -31,7 +31,7 @@ from erasurehead.testing._problems import Quadratic
 from erasurehead.testing._programs import Echo, Faulty, Timetable
 from erasurehead.training import Callback, Notice, Run, StepRow, train
 
-from ..bounded import PATIENCE
+from ..bounded import PATIENCE, left_of
 from .mapping import maps_in_advance
 
 pytestmark = pytest.mark.processes
@@ -48,22 +48,6 @@ class TestProcessEngine(EngineConformance, FaultInjectionConformance):
         super().test_a_death_is_detected_within_a_second()
 
 
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def wait_until_gone(pids: Sequence[int], seconds: float) -> list[int]:
-    deadline = time.monotonic() + seconds
-    while left := [pid for pid in pids if alive(pid)]:
-        if time.monotonic() > deadline:
-            break
-        time.sleep(0.01)
-    return left
-
-
 @pytest.mark.alone
 @pytest.mark.usefixtures("nothing_is_left_in_shared_memory")
 @pytest.mark.parametrize("late", ["preempt", "carry"])
@@ -76,7 +60,7 @@ def test_closing_ends_every_worker_at_once_whatever_it_does(late: str) -> None:
         os.kill(pids[2], signal.SIGSTOP)
         begin = time.monotonic()
     assert time.monotonic() - begin < 5.0
-    assert wait_until_gone(pids, 1.0) == []
+    assert left_of(pids, 1.0) == []
 
 
 SCRIPT = """
@@ -110,7 +94,7 @@ def test_workers_end_with_a_coordinator_that_is_killed_even_if_they_are_stopped(
         assert len(pids) == 3
         os.kill(pids[0], signal.SIGSTOP)
         process.kill()
-        left = wait_until_gone(pids, 5.0)
+        left = left_of(pids, 5.0)
         for pid in left:
             os.kill(pid, signal.SIGKILL)
         assert left == []
@@ -254,7 +238,7 @@ class _Killer(Callback):
             pids = [self.engine.pid(worker) for worker in self.workers]
             for worker in self.workers:
                 self.engine.kill(worker)
-            assert wait_until_gone(pids, PATIENCE) == []  # on some machines steps are quicker than death
+            assert left_of(pids, PATIENCE) == []
 
     def on_notice(self, notice: Notice) -> None:
         self.notices.append(notice.text)

@@ -137,7 +137,15 @@ def test_with_real_workers_an_interrupt_ends_a_short_step_and_cuts_off_a_long_on
 ) -> None:
     class Press(Callback):
         def on_start(self, seconds: float) -> None:
-            threading.Timer(0.5, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
+            if not done:
+                self.press()
+
+        def on_step_end(self, row: StepRow, x: Array) -> None:
+            if row.step == 4:
+                self.press()
+
+        def press(self) -> None:
+            threading.Timer(0.1, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
 
     monkeypatch.setattr(checkpointer, "STATE_BUDGET", -1.0)
     problem, recorder = Quadratic.random(24, 5, seed=1, l2=0.01), begin(tmp_path / "run")

@@ -21,6 +21,8 @@ from erasurehead.runs._names import ARRIVALS
 from erasurehead.testing._problems import Quadratic
 from erasurehead.training import Callback, Resumption, Run, StepRow
 
+from ..bounded import left_of
+
 STEPS = 12
 PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
 
@@ -221,7 +223,9 @@ def test_deaths_of_real_workers_are_replayed_to_the_same_bits(tmp_path: Path) ->
     class Kills(Callback):
         def on_step_end(self, row: StepRow, x: Any) -> None:
             if row.step in (1, 4):
+                pid = engine.pid(row.step)
                 engine.kill(row.step)
+                assert left_of([pid]) == []
 
     engine, policy = engines.ProcessEngine(delays.Exponential(0.01, seed=1), "carry"), FaultPolicy(on_death="spread")
     scheme, x, steps = schemes.asynchronous(6, 12), np.zeros(PROBLEM.n_parameters), 200  # beyond both deaths

@@ -17,6 +17,7 @@ from erasurehead.errors import InvalidArgument
 from erasurehead.optimizers import GradientDescent
 from erasurehead.runs import Recorder, RunFolder, replay
 from erasurehead.schemes import Scheme, parse_scheme
+from erasurehead.testing._pacing import at_some_pace
 from erasurehead.testing._problems import Quadratic
 from erasurehead.training import Callback, Notice, Resumption, Run, train
 
@@ -209,8 +210,9 @@ def test_it_goes_on_from_any_step_and_is_replayed_to_the_bit(tmp_path: Path, dea
 
 
 @pytest.mark.processes
-def test_real_workers_are_given_other_data() -> None:
-    speeds = (200.0, 800.0, 800.0)
+@at_some_pace
+def test_real_workers_are_given_other_data(pace: float) -> None:
+    speeds = (200.0 / pace, 800.0 / pace, 800.0 / pace)
     scheme = schemes.uncoded(3, speeds="measured")
     run = fit(scheme, ProcessEngine(Machines(speeds)), 14)
     assert any(notice.kind == "rebalanced" for notice in run.notices)
@@ -219,13 +221,16 @@ def test_real_workers_are_given_other_data() -> None:
 
 
 @pytest.mark.processes
-def test_a_run_that_is_resumed_on_other_machines_deals_tasks_out_by_their_speeds() -> None:
+@at_some_pace
+def test_a_run_that_is_resumed_on_other_machines_deals_tasks_out_by_their_speeds(pace: float) -> None:
     scheme, kept = schemes.uncoded(3, speeds="measured"), States()
-    before, after = Machines((200.0, 800.0, 800.0)), Machines((800.0, 800.0, 100.0))
+    slow, quick, slower = 200.0 / pace, 800.0 / pace, 100.0 / pace
+    before, after = Machines((slow, quick, quick)), Machines((quick, quick, slower))
     begun = fit(scheme, ProcessEngine(before), 14, callbacks=[kept])
     resumed = Resumption(kept.states[14], begun.steps, begun.arrivals)
     run = fit(scheme, ProcessEngine(after), 40, resume=resumed)
     moved = [row.step for row in run.steps if row.noticed("rebalanced")]
+    assert moved
     assert min(moved) < 14 <= max(moved)
     assert all(row.residual < 1e-12 for row in run.steps)
     assert run.x == pytest.approx(fit(schemes.uncoded(3, scheme.code.n_tasks), before, 40).x, rel=1e-9)
