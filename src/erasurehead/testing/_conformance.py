@@ -451,17 +451,19 @@ class EngineConformance(EngineSuite):
             assert arrivals(engine, 1)[0].worker == 1
             assert engine.next_event(engine.now() + GRID) is None
 
-    def test_nothing_comes_of_a_worker_that_was_replaced(self) -> None:
-        late = Timetable({(0, 0, 0): GRID, (1, 0, 0): 5 * GRID})
+    @at_some_pace
+    def test_nothing_comes_of_a_worker_that_was_replaced(self, pace: float) -> None:
+        grid = pace * GRID
+        late = Timetable({(0, 0, 0): grid, (1, 0, 0): 5 * grid})
         with self.echoes(3, late) as engine:
             engine.submit(order(0))
             assert arrivals(engine, 1)[0].worker == 2
-            time.sleep(2 * GRID)  # by then worker 0 has answered, and nobody has asked for it; worker 1 is still at it
+            time.sleep(2 * grid)  # by then worker 0 has answered, and nobody has asked for it; worker 1 is still at it
             for worker in (0, 1):
                 engine.assign(worker, Echo(9, (worker,)))
             joined = take(engine, 2)
             assert sorted(event.worker for event in joined if isinstance(event, Joined)) == [0, 1]
-            assert engine.next_event(engine.now() + 6 * GRID) is None
+            assert engine.next_event(engine.now() + 6 * grid) is None
             engine.submit(order(1))
             assert sorted(event.read()[1] for event in arrivals(engine, 3)) == [2, 9, 9]
 

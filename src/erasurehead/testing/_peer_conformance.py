@@ -194,6 +194,7 @@ class PeerConformance:
     def test_both_sides_of_a_partition_train_on_and_the_network_heals(self, policy: str, pace: float) -> None:
         done = self.run(policy, steps=int(150 * pace), faults=[NetworkPartition((0, 1), 0.1 * pace, 0.4 * pace)])
         assert not done.stopped
+        assert len(done.view_changes) == 2
         partitioned, healed = (row.time for row in done.view_changes)
         across = {(0, 3), (3, 0), (1, 2), (2, 1)}
         links = [(row, {(row.peer, other) for other in row.links}) for row in done.rows]
