@@ -17,12 +17,19 @@ from erasurehead.drills._schedule import read_schedule
 from erasurehead.drills._verdicts import Findings
 from erasurehead.errors import InvalidArgument
 from erasurehead.runs import RunFolder
+from erasurehead.testing._pacing import at_some_pace
 
 from .small import forked, small_table, tables
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
 
-SHORT = "exponential(mean=0.05, seed=0)"
+
+def survived(folder: Path, engine: str, coordinators: int, pace: float, *but: str) -> None:
+    """Drill six workers that are real, with all kinds of faults but some, in six seconds at the pace 1."""
+    delays = f"exponential(mean={0.05 * pace}, seed=0)"
+    given = tables(6, engine, delays=delays, source=small_table(folder))
+    schedule = all_kinds(0.5 * pace, *but)
+    check(Drill(given, 6.0 * pace, schedule=schedule, out=folder / f"drill-{pace}").run(), coordinators)
 
 
 def all_kinds(scale: float, *but: str) -> FaultSchedule:
@@ -89,14 +96,9 @@ def test_records_may_be_given_up_where_the_disk_is_full(tmp_path: Path, monkeypa
 
 @pytest.mark.slow
 @pytest.mark.processes
-def test_real_processes_survive_the_schedule(tmp_path: Path) -> None:
-    drill = Drill(
-        tables(6, "processes", delays=SHORT, source=small_table(tmp_path)),
-        6.0,
-        schedule=all_kinds(0.5),
-        out=tmp_path / "drill",
-    )
-    check(drill.run(), coordinators=3)
+@at_some_pace
+def test_real_processes_survive_the_schedule(tmp_path: Path, pace: float) -> None:
+    survived(tmp_path, "processes", 3, pace)
 
 
 @pytest.mark.slow
@@ -107,28 +109,18 @@ def test_real_processes_survive_the_schedule(tmp_path: Path) -> None:
     not (shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")),
     reason="there is no mpiexec",
 )
-def test_ranks_of_an_mpi_job_survive_the_schedule(tmp_path: Path) -> None:
-    drill = Drill(
-        tables(6, "mpi", delays=SHORT, source=small_table(tmp_path)),
-        6.0,
-        schedule=all_kinds(0.5, "disk_full"),
-        out=tmp_path / "drill",
-    )
-    check(drill.run(), coordinators=2)
+@at_some_pace
+def test_ranks_of_an_mpi_job_survive_the_schedule(tmp_path: Path, pace: float) -> None:
+    survived(tmp_path, "mpi", 2, pace, "disk_full")
 
 
 @pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.xdist_group("clusters")
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is not installed")
-def test_actors_of_a_ray_cluster_survive_the_schedule(tmp_path: Path) -> None:
-    drill = Drill(
-        tables(6, "ray", delays=SHORT, source=small_table(tmp_path)),
-        6.0,
-        schedule=all_kinds(0.5, "disk_full"),
-        out=tmp_path / "drill",
-    )
-    check(drill.run(), coordinators=2)
+@at_some_pace
+def test_actors_of_a_ray_cluster_survive_the_schedule(tmp_path: Path, pace: float) -> None:
+    survived(tmp_path, "ray", 2, pace, "disk_full")
 
 
 def test_a_drill_fills_its_time_with_steps(tmp_path: Path) -> None:
@@ -181,7 +173,7 @@ def test_lies_are_drawn_only_where_they_can_be_told(tmp_path: Path) -> None:
 @pytest.mark.processes
 def test_a_run_that_takes_too_long_is_ended_with_all_that_belongs_to_it(tmp_path: Path) -> None:
     drill = Drill(
-        tables(6, "processes", delays=SHORT, source=small_table(tmp_path)),
+        tables(6, "processes", delays="exponential(mean=0.05, seed=0)", source=small_table(tmp_path)),
         60.0,
         schedule=FaultSchedule(),
         out=tmp_path / "drill",

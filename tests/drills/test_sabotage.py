@@ -216,7 +216,7 @@ def test_a_process_that_is_left_running_is_ended_and_told(
     baseline = baselines(KILL)
     monkeypatch.setattr(drilling, "run_command", run_command)
     left = """if sys.orig_argv[-1] == 'faulty':
-    subprocess.Popen(["sleep", "60"], start_new_session=True)
+    subprocess.Popen(["sleep", "600"], start_new_session=True)
 """
     (tmp_path / "sitecustomize.py").write_text(f"import subprocess, sys\n{left}")
     monkeypatch.setattr(supervisor, "GRACE", 5.0)  # so long is waited for a process that is left running

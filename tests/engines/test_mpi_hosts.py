@@ -25,8 +25,9 @@ RANKS = 7  # two workers a host, and the coordinator on the first
 NOTICED = {"oob_tcp_keepalive_time": "2", "oob_tcp_keepalive_intvl": "1", "oob_tcp_keepalive_probes": "3"}
 """Settings under which the launcher knows within seconds that a host is lost; by default it takes eight minutes."""
 
-# Every task is on three workers, one a host; a step waits for all six workers, but not for longer than 0.3 s. So each
-# step's gradient is exact, even without one of the hosts. Training ends when the file is there that is named.
+# Every task is on three workers, one a host; a step waits for all six workers, but after 0.3 s no longer for those for
+# whom others have answered. So each step's gradient is exact, even without one of the hosts, and on a slow machine.
+# Training ends when the file is there that is named.
 TRAINING = """
     import sys
     from pathlib import Path
@@ -61,7 +62,7 @@ TRAINING = """
 
     places = {}
     problem = Quadratic.random(600, 5_000, seed=1, density=0.01, l2=0.1)
-    scheme = schemes.custom(schemes.exact(6, 3).code, "first(6) | deadline(0.3)")
+    scheme = schemes.custom(schemes.exact(6, 3).code, "first(6) | decodable() & deadline(0.3)")
     engine = Placed(Timetable({(worker, step, 0): 0.02 for worker in range(6) for step in range(100_000)}))
     print("hosts", dict(sorted(engine.hosts().items())), flush=True)
     run = trained(scheme, engine, 100_000, Teller())
