@@ -1,7 +1,7 @@
 """Run a script as a rank and tell what became of it: `stack_rank.py FOLDER DIES SCRIPT ARGUMENTS ...`.
 
 Writes the rank's model of the team to FOLDER, and a line of JSON. Rank 1 is killed in its step number DIES, unless that
-is 0.
+is 0; the others wait for it in their step of that number, as quick ones could have trained on everything by then.
 """
 
 from __future__ import annotations
@@ -34,16 +34,22 @@ def main() -> None:
     def joining() -> eht.Team:
         teams.append(join())
         Path(folder, f"{rank} has joined").touch()  # none ends before another has begun, however late that is
-        deadline = time.monotonic() + 250.0
-        while not all(Path(folder, f"{other} has joined").exists() for other in range(int(os.environ["WORLD_SIZE"]))):
-            assert time.monotonic() < deadline, "not all ranks have joined"
-            time.sleep(0.01)
+        wait_for(*(f"{other} has joined" for other in range(int(os.environ["WORLD_SIZE"]))))
         return teams[-1]
 
     def stepping(*_: Any) -> None:
         steps.append(None)
-        if rank == 1 and len(steps) == int(dies):
-            os.kill(os.getpid(), signal.SIGKILL)
+        if len(steps) == int(dies):
+            if rank == 1:
+                Path(folder, "1 dies").touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            wait_for("1 dies")
+
+    def wait_for(*names: str) -> None:
+        deadline = time.monotonic() + 250.0
+        while missing := [name for name in names if not Path(folder, name).exists()]:
+            assert time.monotonic() < deadline, missing
+            time.sleep(0.01)
 
     torch.distributed.init_process_group, eht.join = making, joining
     register_optimizer_step_pre_hook(stepping)

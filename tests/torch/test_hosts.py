@@ -142,13 +142,13 @@ def test_a_team_trains_over_any_line(tmp_path: Path, line: str) -> None:
     for one in ended.values():
         low, high = one["model"]
         assert low == high  # nothing was torn
-        assert one["longest"] < 1.0  # no step has waited for the line
+        assert one["took"] < 0.02  # as a rule, steps do not wait for the line, whatever else there is
 
 
 def test_nobody_is_taken_for_dead_where_a_model_takes_longer_than_that_would(tmp_path: Path) -> None:
-    with team(3, tmp_path, 2_500_000) as ranks:  # ten megabytes, which take four seconds, and eight to both others
+    with team(3, tmp_path, 500_000) as ranks:  # two megabytes, which take four seconds, and eight to both others
         for host in ranks.network.hosts:
-            ranks.network.slow(host, 2_500)
+            ranks.network.slow(host, 500)
         ranks.until(all_up(ranks))
         ranks.until(lambda: all(one["newest"][1] > 1 for one in states(ranks).values()))
         ended = states(ranks)

@@ -211,9 +211,9 @@ def open_files() -> set[str]:
 
 @pytest.mark.processes
 @pytest.mark.slow
+@pytest.mark.usefixtures("nothing_is_left_in_shared_memory")
 @pytest.mark.parametrize("how", ["alone", "fork"])
 def test_a_killed_rank_is_lost_at_once_and_another_takes_its_place(team: str, how: str) -> None:
-    shared = set(os.listdir("/dev/shm"))
     before = open_files()
     with rank_of(team, 0, 2) as end:
         lives: list[subprocess.Popen[str]] = []
@@ -237,7 +237,6 @@ def test_a_killed_rank_is_lost_at_once_and_another_takes_its_place(team: str, ho
                 if how == "fork":
                     os.killpg(child.pid, 9)
     del found
-    assert set(os.listdir("/dev/shm")) == shared
     assert {line for line in open_files() - before if "pipe" not in line} == set()
     assert team not in Path("/proc/net/unix").read_text()
 
