@@ -62,6 +62,8 @@ def main(stop: Path, seconds: float) -> None:
             newest = member.known.latest.vector[:-1]
             assert newest.min() == newest.max()  # nothing was torn
         steps += 1
+        # What a rank offers is a message of one step, however slow who gathers is, and no more than that can be lost.
+        place.wait(lambda: member.membership.gathers or member.may_leave, "its last change to be read")
     with place.held():
         member.rest()
     place.wait(lambda: member.may_leave, "its last change to be added")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 os.environ["RAY_DEDUP_LOGS"] = "0"  # lines of several ranks may be alike
+os.environ["RAY_raylet_start_wait_time_s"] = "120"  # a busy machine takes longer than the 30 s that Ray gives it
 
 import ray
 import ray.train
