@@ -241,14 +241,19 @@ def test_one_bad_worker_is_not_taken_for_a_diverged_model(wait_for: int) -> None
 
 
 @pytest.mark.parametrize(
-    ("start", "rate", "workers", "what"),
-    [(1e300, 1e10, 6, "6 messages are all"), (1e300, 1e10, 1, "only message is"), (100.0, 1e308, 6, "model that")],
+    ("start", "rate", "workers", "said"),
+    [
+        (1.0, 1e200, 6, "6 messages are all not finite: the model has diverged; take a smaller step size"),
+        (1.0, 1e200, 1, "only message is not finite: the model has diverged; take a smaller step size"),
+        (100.0, 1e308, 6, "model that it ends with is not finite: the model has diverged; take a smaller step size"),
+        (1e300, 1e10, 6, r"6 messages are all not finite: the model has not moved yet, [^;]*\.$"),
+    ],
 )
-def test_a_model_that_diverges_is_said_so(start: float, rate: float, workers: int, what: str) -> None:
+def test_a_model_that_diverges_is_said_so_and_why(start: float, rate: float, workers: int, said: str) -> None:
     witness = _Silent()
     optimizer = GradientDescent(np.full(6, start), rate)
     with (
-        pytest.raises(Diverged, match=f"{what}.* not finite.*smaller step size"),
+        pytest.raises(Diverged, match=said),
         np.errstate(over="ignore", invalid="ignore"),
     ):
         train(PROBLEM, schemes.uncoded(workers), optimizer, VirtualEngine(), 50, [witness])
@@ -257,7 +262,7 @@ def test_a_model_that_diverges_is_said_so(start: float, rate: float, workers: in
 
 
 @pytest.mark.parametrize(("steep", "error"), [(4, Diverged), (2, Unreachable)])
-def test_a_model_of_which_most_messages_overflow_has_diverged_and_of_a_few_bad_workers_has_not(
+def test_most_messages_that_overflow_are_the_fault_of_no_worker_and_a_few_are(
     steep: int, error: type[Exception]
 ) -> None:
     rows = PROBLEM.rows.copy()
@@ -274,7 +279,9 @@ def test_a_model_of_which_most_messages_overflow_has_diverged_and_of_a_few_bad_w
         )
     assert witness.run is not None
     assert witness.run.status == ("diverged" if error is Diverged else "unreachable")
-    assert ("the vectors of 4 of 6 messages are not finite: the model has diverged" in str(caught.value)) == (steep > 3)
+    assert ("the vectors of 4 of 6 messages are not finite: the model has not moved yet" in str(caught.value)) == (
+        steep > 3
+    )
 
 
 class _TwoPoints(GradientDescent):
@@ -357,6 +364,17 @@ class _HoldsNothing(GradientDescent):
         pass
 
 
+class _HoldsLittle(GradientDescent):
+    def __init__(self, x: Array) -> None:
+        self.x, self.step = x, 0
+
+
+class _InPlace(GradientDescent):
+    def tell(self, answer: Answer) -> None:
+        self.step += 1
+        self.x -= 0.1 * answer.estimate
+
+
 def does(name: str, value: Callable[[_Own], Any]) -> Callable[[_Own], None]:
     return lambda optimizer: setattr(optimizer, name, value(optimizer))
 
@@ -375,12 +393,60 @@ def does(name: str, value: Callable[[_Own], Any]) -> Callable[[_Own], None]:
         (_Own(np.zeros(6), does("x", lambda own: own.x[1:])), r"leave a model of shape \(6,\) in x, got array"),
         (_Own(np.zeros(6), does("x", lambda own: own.x.tolist())), r"leave a model of shape \(6,\) in x, got \[0"),
         (_AsksNothing(np.zeros(6), 0.1), "return an order when it is asked"),
-        (_HoldsNothing(), "hold its first model, got '_HoldsNothing'; its own __init__ calls"),
+        (
+            _HoldsNothing(),
+            r"be given its first model by Optimizer\.__init__, .*'_HoldsNothing'; its own",
+        ),
+        (_HoldsLittle(np.zeros(6)), r"be given its first model by Optimizer\.__init__, .*'_HoldsLittle'; its own"),
+        (
+            _InPlace(np.zeros(6), 0.1),
+            "replace its model, not change it in place, got '_InPlace'; write",
+        ),
     ],
 )
 def test_mistakes_of_an_optimizer_of_your_own_are_named(optimizer: GradientDescent, said: str) -> None:
     with pytest.raises(InvalidArgument, match=f"optimizer must {said}"):
         train(PROBLEM, schemes.uncoded(6), optimizer, VirtualEngine(), 8)
+
+
+class _OfOneTask(Quadratic):
+    """A problem whose shards divide by the number of their own samples, or leave in `out` what was there."""
+
+    def __init__(self, mistake: str) -> None:
+        super().__init__(PROBLEM.rows, PROBLEM.centres)
+        self.mistake = mistake
+
+    def shard(self, tasks: Sequence[slice]) -> Shard:
+        shard = super().shard(tasks)
+        right = shard.combine
+
+        def combine(local: Array, coefficients: Array, step: int, out: Array) -> float:
+            if self.mistake == "divides":
+                coefficients = coefficients * self.n_samples / (tasks[0].stop - tasks[0].start)
+            loss = right(local, coefficients, step, out)
+            if self.mistake == "adds":
+                out += 1.0
+            return loss
+
+        shard.combine = combine  # type: ignore[method-assign]
+        return shard
+
+
+@pytest.mark.parametrize(
+    ("mistake", "said"),
+    [
+        ("divides", "objective is .* by their `combine`, and .* `loss`"),
+        ("adds", "norm of the gradient is .* `gradient`"),
+    ],
+)
+def test_a_problem_of_your_own_whose_shards_do_not_add_up_to_it_is_refused(mistake: str, said: str) -> None:
+    witness, optimizer = _Silent(), GradientDescent(np.zeros(6), 0.01)
+    with pytest.raises(InvalidArgument, match=f"do not add up to it: at the first model the {said}"):
+        train(_OfOneTask(mistake), schemes.uncoded(6), optimizer, VirtualEngine(), 8, [witness])
+    assert witness.run is not None
+    assert witness.run.status == "diverged"
+    assert "do not add up" in witness.run.stopped
+    train(_OfOneTask("none"), schemes.uncoded(6), GradientDescent(np.zeros(6), 0.01), VirtualEngine(), 8)
 
 
 class _SaysYes(type(wait_rules.first(1))):  # type: ignore[misc]

@@ -102,9 +102,11 @@ def check_parts(problem: object, optimizer: object) -> None:
     if not isinstance(optimizer, Optimizer):
         hint = "such as optimizers.Nesterov(problem.initial(), rate=0.1)"
         raise invalid("optimizer", "must be an optimizer", optimizer, hint)
-    if not hasattr(optimizer, "x"):
+    if not (hasattr(optimizer, "x") and hasattr(optimizer, "rejected")):
         hint = "its own __init__ calls super().__init__(x)"
-        raise invalid("optimizer", "must hold its first model", type(optimizer).__name__, hint)
+        raise invalid(
+            "optimizer", "must be given its first model by Optimizer.__init__", type(optimizer).__name__, hint
+        )
     begin = inspect.signature(optimizer.begin).parameters
     others = any(one.kind is one.VAR_KEYWORD for one in begin.values())
     if "estimate" in inspect.signature(optimizer.tell).parameters or not ("early" in begin or others):

@@ -11,7 +11,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, Tree, squared_norm
 from erasurehead._internal.resumable import Resumable, from_plain, to_plain
-from erasurehead.errors import counted, numbered
+from erasurehead.errors import InvalidArgument, counted, numbered
 from erasurehead.problems import Problem
 from erasurehead.training._callbacks import Callback
 from erasurehead.training._result import Evaluation, FinalModel, Rise, Run
@@ -138,6 +138,9 @@ not quadratic."""
 _TOLD = 1e-14  # slopes that can be told from 0, over this distance
 _NOISE = 2e-15  # slopes that are nothing but rounding, where the loss is 1
 
+_SAME, _TINY = 0.01, 1e-9
+"""How far apart, relatively, the same number may be if it is computed in two ways; and what may be rounding alone."""
+
 _SOON = 10
 """Number of steps before which a model that got worse may still get better."""
 
@@ -236,6 +239,33 @@ def with_objective_before_rise(
     with np.errstate(over="ignore", invalid="ignore"):
         objective = problem.losses([x], lost)[0].loss + problem.penalty(x)
     return replace(final, before_rise=(step, objective))
+
+
+def contradiction(problem: Problem, final: FinalModel, told: tuple[float, float]) -> InvalidArgument | None:
+    """Return the error for a problem of somebody's own whose shards say something else than the problem; None if not.
+
+    The losses of the steps, and perhaps the steps themselves, are wrong then. Where the objective has hardly moved,
+    both may be nothing but rounding.
+
+    Arguments:
+        problem: what is minimised; the library's own are not looked at.
+        final: the figures of the final model.
+        told: the objective of the first model, and the norm of its gradient, by the shards.
+    """
+    library, whole = type(problem).__module__.startswith("erasurehead."), final.first_objective
+    still = abs(final.objective - whole) <= _SAME * abs(whole) + _TINY
+    if library or still or final.share < 1.0:
+        return None
+    parts = ("objective", "loss", whole), ("norm of the gradient", "gradient", final.first_gradient_norm)
+    for by_shards, (what, name, value) in zip(told, parts, strict=True):
+        if abs(by_shards - value) > _SAME * max(abs(by_shards), abs(value)):  # not if it is NaN, as where it takes long
+            sentence = (
+                f"the shards of the problem do not add up to it: at the first model the {what} is {by_shards:.5g} by "
+                f"their `combine`, and {value:.5g} by the problem's `{name}`; `combine` divides by the number of "
+                "samples of the whole problem, and sets all of `out`"
+            )
+            return InvalidArgument("problem", f"must have a {name} that its shards add up to", sentence=sentence)
+    return None
 
 
 def why_worse(run: Run, remedy: str) -> str:

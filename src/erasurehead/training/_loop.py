@@ -28,7 +28,14 @@ from erasurehead.training._arguments import (
     check_wire,
 )
 from erasurehead.training._callbacks import Callback, check_callbacks
-from erasurehead.training._evaluation import Snapshots, lowest, unseen_gain, why_worse, with_objective_before_rise
+from erasurehead.training._evaluation import (
+    Snapshots,
+    contradiction,
+    lowest,
+    unseen_gain,
+    why_worse,
+    with_objective_before_rise,
+)
 from erasurehead.training._log_records import LoggedRun
 from erasurehead.training._result import FinalModel, Resumption, Run, Status
 from erasurehead.training._rows import ArrivalRow, StepRow
@@ -96,7 +103,8 @@ def train(
 
     Raises:
         InvalidArgument: if an argument is invalid; raised before any worker is started, unless only a step shows it, as
-            of an optimizer of your own that does not count its steps.
+            of an optimizer of your own that does not count its steps, or of a problem of your own whose shards do not
+            add up to it.
         Unreachable: when too many workers have died for the wait rule; callbacks have seen the run so far.
         Diverged: when the model is not finite any more, or when after at least 10 steps its objective ends up a tenth
             above that of the first model; likewise.
@@ -165,8 +173,13 @@ def train(
         if not run.stopped:
             why = f"{stopped_by(error)} while the models were evaluated"
             run = replace(run, status="interrupted", stopped=why)
-    if failure is None and not run.stopped and (why := why_worse(run, optimizer.remedy)):
-        failure, run = Diverged(why), replace(run, status="diverged", stopped=why)
+    if failure is None and not run.stopped:
+        if run.final is not None and stopping.told is not None:
+            failure = contradiction(problem, run.final, stopping.told)
+        if failure is None and (why := why_worse(run, optimizer.remedy)):
+            failure = Diverged(why)
+        if failure is not None:
+            run = replace(run, status="diverged", stopped=str(failure))
     for watcher in training.watchers:
         watcher.on_end(run)
     training.stepped.oracle.rounds.log.ask()
@@ -280,7 +293,8 @@ class _Training:
                 with contextlib.suppress(KeyboardInterrupt):  # once more
                     self._tell_state()
         except (Unreachable, Diverged, RecordsError) as error:
-            failure = Diverged(f"{error}{self.optimizer.remedy}.") if isinstance(error, Diverged) else error
+            remedy = self.optimizer.remedy if self.optimizer.step else ""  # there was no step yet that was too long
+            failure = Diverged(f"{error}{remedy}.") if isinstance(error, Diverged) else error
             self.status, self.stopped = _status_after(failure), str(failure)
             return failure
         return None

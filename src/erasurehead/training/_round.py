@@ -30,7 +30,7 @@ from erasurehead.training._late_messages import LateMessages
 from erasurehead.training._programs import block_layout
 from erasurehead.training._round_state import Asking, Round, RoundResult
 from erasurehead.training._rows import ArrivalRow, StepRow
-from erasurehead.training._stepper import DIVERGED
+from erasurehead.training._stepper import diverged
 from erasurehead.training._sums import REPORT
 from erasurehead.training._waiting import AnswersLost, PoolShrunk, UnmetRules, Waiting
 from erasurehead.training._workers import WorkerPool
@@ -297,7 +297,7 @@ class RoundRunner(Resumable):
             return None
         if tried:
             return _Outcome(decoding, overflowed=True)
-        raise Diverged(DIVERGED.format(step=order.step, what="gradient estimate is"))
+        raise diverged(order.step, "gradient estimate is", order.step > 0)
 
     def _parts(self, decoding: Decoding, vectors: Vectors, current: Round) -> Iterator[PartialGradient]:
         """Yield what each message says of its own tasks, in the order of the messages."""

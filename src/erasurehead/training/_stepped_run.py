@@ -162,7 +162,7 @@ class WorkerOracle(Oracle[WorkersAnswered, StepRow]):
             return
         steepest = self._problem.regularizer.steepest(order.points[0], answer.estimate)
         if steepest is not None:
-            stopping.converged(math.sqrt(squared_norm(steepest)), order.points[0], optimizer.confirm)
+            stopping.converged(math.sqrt(squared_norm(steepest)), order.points[0], optimizer.confirm, answer.value)
 
     def _of_all(self, sums: Array | None, result: RoundResult) -> Array | None:
         """Scale sums over the remaining samples up to all samples."""

@@ -9,8 +9,10 @@ A step whose objective or model is not finite (NaN or infinite) raises `Diverged
 
 from __future__ import annotations
 
+import contextlib
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Generic, TypeVar, final
 
@@ -25,7 +27,11 @@ from erasurehead.optimizers._base import Answer
 from erasurehead.optimizers._order_kinds import asks_curvature, block_of, models_of
 from erasurehead.problems import Problem
 
-DIVERGED = "step {step}: the {what} not finite: the model has diverged"
+
+def diverged(step: int, what: str, moved: bool) -> Diverged:
+    """Return the error for something that is not finite, in a step before which the model has moved, or has not yet."""
+    first = "the model has not moved yet, so that the cause is the first model, the data or the problem"
+    return Diverged(f"step {step}: the {what} not finite: {'the model has diverged' if moved else first}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,18 +100,44 @@ class Stepper(Generic[A, R]):
         answered = self._oracle.answer(order, tried)
         value, step = answered.answer.value, answered.order.step
         if value is not None and not math.isfinite(value) and not tried:  # gradients may be finite there
-            raise Diverged(DIVERGED.format(step=step, what="objective is"))
+            raise diverged(step, "objective is", step > 0)
         with uninterrupted():  # once the model has moved, the step must be recorded
             taken = optimizer.step
-            optimizer.tell(answered.answer)
+            with _replacing(optimizer):
+                optimizer.tell(answered.answer)
             if optimizer.step != taken + 1:
                 hint = "tell ends with self.step += 1"
                 raise invalid("optimizer", "must count each answer as a step", optimizer.step - taken, hint)
             if not isinstance(optimizer.x, np.ndarray) or optimizer.x.shape != shape:  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise invalid("optimizer", f"must leave a model of shape {shape} in x", optimizer.x)
             if not finite(optimizer.x):
-                raise Diverged(DIVERGED.format(step=step, what="model that it ends with is"))
+                raise diverged(step, "model that it ends with is", True)
             return self._oracle.record(answered, optimizer)
+
+
+@contextlib.contextmanager
+def _replacing(optimizer: Optimizer) -> Generator[None]:
+    """Refuse changes of the model in place: orders in flight, and the models that are evaluated later, are that array.
+
+    Raises:
+        InvalidArgument: if the optimizer tries that.
+    """
+    x = optimizer.x
+    writeable = x.flags.writeable
+    if writeable:
+        x.flags.writeable = False
+    try:
+        yield
+    except ValueError as error:
+        if "read-only" not in str(error):
+            raise
+        hint = "write self.x = self.x - step, not self.x -= step"
+        raise invalid(
+            "optimizer", "must replace its model, not change it in place", type(optimizer).__name__, hint
+        ) from error
+    finally:
+        if writeable:
+            x.flags.writeable = True
 
 
 def answer_of(

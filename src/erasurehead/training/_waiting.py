@@ -13,7 +13,7 @@ from enum import Enum, auto
 from typing import final
 
 from erasurehead._internal.signals import overdue
-from erasurehead.errors import Diverged, ErasureHeadError, NothingUnderWay, Unreachable, invalid, numbered
+from erasurehead.errors import ErasureHeadError, NothingUnderWay, Unreachable, invalid, numbered
 from erasurehead.faults._byzantine import NOT_FINITE
 from erasurehead.schemes.wait_rules import Verdict
 from erasurehead.schemes.wait_rules._alarm import Alarm
@@ -22,7 +22,7 @@ from erasurehead.training._health import HealthMonitor
 from erasurehead.training._intake import Intake
 from erasurehead.training._round_state import Round
 from erasurehead.training._rows import Notice
-from erasurehead.training._stepper import DIVERGED
+from erasurehead.training._stepper import diverged
 from erasurehead.training._workers import WorkerPool
 
 STUCK = (
@@ -102,7 +102,7 @@ class UnmetRules:
         reasons = [*current.refused.values()]
         if reasons and not current.view.arrived and {*reasons} == {NOT_FINITE}:  # no worker's fault
             what = "only message is" if len(reasons) == 1 else f"{len(reasons)} messages are all"
-            raise Diverged(DIVERGED.format(step=current.order.step, what=what))
+            raise diverged(current.order.step, what, current.order.step > 0)
         erased = {*current.failed, *self.monitor.accused(current)}
         erased |= {current.assignment.workers_of_rows[message] for message in current.refused}
         if current.named:
@@ -124,7 +124,7 @@ class UnmetRules:
             stops and 2 * bad > came
         ):  # fewer may be workers that lie, or have bad data; when models diverge, most overflow
             what = f"vectors of {bad} of {came} messages are"
-            raise Diverged(DIVERGED.format(step=current.order.step, what=what))
+            raise diverged(current.order.step, what, current.order.step > 0)
         if stops or len(current.out_of_reach()) == current.assignment.code.n_tasks:
             raise Unreachable(current.why_never(self.pool.dead))
         return WaitsFor.RULE if self.leaves_out(current) else WaitsFor.REST
