@@ -108,6 +108,18 @@ def test_a_run_that_has_made_the_model_worse_says_so_however_short_it_was(typed:
         assert wrong not in done.err + done.out
 
 
+def test_a_limit_that_ends_a_run_at_the_optimum_is_not_said_to_have_ended_it_too_soon(typed: Typed) -> None:
+    rows = [(a, a * a % 7, 3 * a - 2 * (a * a % 7) + a % 3) for a in range(60)]
+    Path("line.csv").write_text("a,b,y\n" + "".join(f"{a}.5,{b},{y}.5\n" for a, b, y in rows))
+    given = ("--data", "line.csv", "--engine", "virtual", "-w", 2, "--json")
+    whole = typed("train", *given)
+    assert whole.json["ended"] == "converged"
+    last_but_one = typed("train", *given, "--steps", whole.json["steps"] - 1)  # the last step only saw that it was over
+    assert last_but_one.json["ended"] == "steps"
+    assert last_but_one.json["warnings"] == []
+    assert typed("train", *given, "--steps", 2).json["warnings"][0].startswith("training has not converged: after 2")
+
+
 def test_few_rows_are_counted_as_people_do(typed: Typed) -> None:
     Path("few.csv").write_text(
         "a,b,y\n" + "".join(f"{a},{b},{a + 2 * b}.5\n" for a, b in ((1, 2), (2, 2), (3, 4), (4, 1)))

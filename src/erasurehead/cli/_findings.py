@@ -62,8 +62,10 @@ def warn(screen: Screen, experiment: Experiment, done: Run) -> None:
     elif final is not None and (final.collinear or (final.unseen_gain is not None and done.ended != "converged")):
         screen.warn(nearly_collinear(experiment))
     elif final is not None and done.ended in (None, "steps", "max_seconds"):
+        from erasurehead.training._stopping import TOLERANCE
+
         ends_by_itself = experiment.config.optimizer.name == "quasi_newton"
-        if ends_by_itself or not converged(final):
+        if not converged(final, TOLERANCE if ends_by_itself else CONVERGED):
             limit = "--max-seconds" if done.ended == "max_seconds" else "--steps"
             screen.warn(not_converged(final, done.steps_taken, limit))
 
@@ -184,10 +186,10 @@ def nearly_collinear(experiment: Experiment) -> str:
     )
 
 
-def converged(final: FinalModel) -> bool:
-    """Whether the gradient is small enough, also along the columns with the smallest scale."""
+def converged(final: FinalModel, small: float) -> bool:
+    """Whether the gradient is that small a share of the first one, also along the columns with the smallest scale."""
     low, high = final.column_scales or (1.0, 1.0)
-    return final.gradient_left <= CONVERGED and final.gradient_left * high / low <= 1.0
+    return final.gradient_left <= small and final.gradient_left * high / low <= 1.0
 
 
 def not_converged(final: FinalModel, steps: int, limit: str) -> str:
