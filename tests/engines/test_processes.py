@@ -22,6 +22,7 @@ from erasurehead import schemes
 from erasurehead.delays import Delays
 from erasurehead.engines import Arrived, MessageSpec, ProcessEngine, Program, VirtualEngine
 from erasurehead.engines._packed_program import ArrayCache, pack
+from erasurehead.errors import InvalidArgument
 from erasurehead.optimizers import Nesterov
 from erasurehead.runs._summaries import figures
 from erasurehead.testing import EngineConformance, FaultInjectionConformance
@@ -145,6 +146,11 @@ def test_data_cross_once_and_equal_data_share_their_memory() -> None:
         engine.submit(order(0))
         answers = {event.worker: event.read().tolist()[:2] for event in arrivals(engine, 3)}
     assert answers == {0: [10_000.0, 0.0], 1: [10_000.0, 0.0], 2: [20_000.0, 0.0]}
+
+
+def test_what_cannot_be_sent_to_workers_is_refused_and_the_part_named() -> None:
+    with pytest.raises(InvalidArgument, match=r"must not hold what pickle cannot copy, .*'generator' object"):
+        pack(Holder(0, (0,), data=(number for number in range(3))), None)
 
 
 class Unopenable(Echo):

@@ -6,11 +6,12 @@ import sys
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
 from erasurehead.delays import Delays
-from erasurehead.engines import Died, InProcessEngine, VirtualEngine
+from erasurehead.engines import Died, Failed, InProcessEngine, Order, VirtualEngine
 from erasurehead.engines._base import NoRoom
 from erasurehead.errors import InvalidArgument
 from erasurehead.testing import EngineConformance, FaultInjectionConformance
@@ -25,6 +26,20 @@ class TestVirtualEngine(EngineConformance, FaultInjectionConformance):
 class TestInProcessEngine(EngineConformance, FaultInjectionConformance):
     def make(self, delays: Delays | None = None, late: str = "preempt") -> InProcessEngine:
         return InProcessEngine(delays, late)
+
+
+class Typo(Echo):
+    def remaining(self, order: Any, done: Any) -> Any:
+        return {}[order.step]
+
+
+def test_a_failure_names_the_line_of_the_users_code_where_it_was_raised() -> None:
+    with VirtualEngine() as engine:
+        engine.assign(0, Typo(0, (0,)))
+        engine.submit(Order(step=7, points=(np.zeros(1),), round=0))
+        failed = next(event for event in iter(engine.next_event, None) if isinstance(event, Failed))
+    line = Typo.remaining.__code__.co_firstlineno + 1
+    assert failed.reason == f"KeyError: 7 (in Typo.remaining, line {line})"
 
 
 @given(st.lists(st.tuples(st.sampled_from(["assign", "remove", "kill"]), st.integers(0, 5)), max_size=20))

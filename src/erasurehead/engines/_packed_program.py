@@ -17,6 +17,7 @@ import numpy as np
 from erasurehead.delays import Delays
 from erasurehead.engines._base import Program
 from erasurehead.engines._encoded_order import Bytes
+from erasurehead.errors import first_line, invalid
 
 SMALL = 4096
 """Bytes up to which an array travels with the rest."""
@@ -42,6 +43,9 @@ def pack(program: Program, delays: Delays | None, small: int = SMALL) -> PackedP
         program: what to pack. Its arrays must not be changed afterwards.
         delays: that are injected into it.
         small: bytes up to which an array stays with the rest.
+
+    Raises:
+        InvalidArgument: if a part of them, such as an open file or a lock, cannot be pickled.
     """
     arrays: list[Bytes] = []
 
@@ -51,7 +55,11 @@ def pack(program: Program, delays: Delays | None, small: int = SMALL) -> PackedP
             arrays.append(np.frombuffer(raw, dtype=np.uint8))
         return raw.nbytes <= small
 
-    head: bytes = cast("Any", cloudpickle).dumps((program, delays), protocol=5, buffer_callback=take)
+    try:
+        head: bytes = cast("Any", cloudpickle).dumps((program, delays), protocol=5, buffer_callback=take)
+    except (TypeError, ValueError, AttributeError, RecursionError, pickle.PicklingError) as error:
+        rule, hint = "must not hold what pickle cannot copy", "let workers make it themselves when they first need it"
+        raise invalid("what workers are sent, problem and delays,", rule, first_line(error), hint) from error
     return PackedProgram(head, tuple(arrays))
 
 
