@@ -19,7 +19,7 @@ from erasurehead.problems import Shard
 from erasurehead.schemes import Aggregation, ByCoverage, LateMessage, wait_rules
 from erasurehead.testing._problems import Quadratic
 from erasurehead.testing._programs import Timetable
-from erasurehead.training import Callback, Notice, Run, _waiting, train
+from erasurehead.training import Callback, Notice, Run, StepRow, _waiting, train
 
 from ..arrays import Array
 
@@ -407,6 +407,38 @@ def does(name: str, value: Callable[[_Own], Any]) -> Callable[[_Own], None]:
 def test_mistakes_of_an_optimizer_of_your_own_are_named(optimizer: GradientDescent, said: str) -> None:
     with pytest.raises(InvalidArgument, match=f"optimizer must {said}"):
         train(PROBLEM, schemes.uncoded(6), optimizer, VirtualEngine(), 8)
+
+
+class _Normalises(Callback):
+    def on_step_end(self, row: StepRow, x: Array) -> None:
+        x /= np.linalg.norm(x)
+
+
+def test_a_callback_cannot_change_the_model_that_it_is_shown() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        plain_train(schemes.uncoded(6), VirtualEngine(), callbacks=[_Normalises()])
+
+
+@pytest.mark.parametrize(
+    "support", [[0, 1, 2, 3, 4, -1], [0, 1, 2, 3, 5, 4], [0, 1, 1, 2, 3, 4], [1, 2, 3, 4, 5, 6], [0.0, 1.0]]
+)
+def test_a_support_that_is_no_ascending_list_of_parameters_is_refused(support: list[float]) -> None:
+    class Elsewhere(Quadratic):
+        def shard(self, tasks: Sequence[slice]) -> Shard:
+            shard = super().shard(tasks)
+            shard.support = np.array(support)
+            return shard
+
+    with pytest.raises(
+        InvalidArgument, match=r"problem must have shards whose support is ascending places among 0\.\.5"
+    ):
+        train(
+            Elsewhere(PROBLEM.rows, PROBLEM.centres),
+            schemes.uncoded(6),
+            GradientDescent(np.zeros(6), 0.1),
+            VirtualEngine(),
+            8,
+        )
 
 
 class _OfOneTask(Quadratic):

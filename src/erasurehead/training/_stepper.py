@@ -103,8 +103,7 @@ class Stepper(Generic[A, R]):
             raise diverged(step, "objective is", step > 0)
         with uninterrupted():  # once the model has moved, the step must be recorded
             taken = optimizer.step
-            with _replacing(optimizer):
-                optimizer.tell(answered.answer)
+            _tell(optimizer, answered.answer)
             if optimizer.step != taken + 1:
                 hint = "tell ends with self.step += 1"
                 raise invalid("optimizer", "must count each answer as a step", optimizer.step - taken, hint)
@@ -112,32 +111,32 @@ class Stepper(Generic[A, R]):
                 raise invalid("optimizer", f"must leave a model of shape {shape} in x", optimizer.x)
             if not finite(optimizer.x):
                 raise diverged(step, "model that it ends with is", True)
-            return self._oracle.record(answered, optimizer)
+            with _read_only(optimizer.best):  # callbacks see it
+                return self._oracle.record(answered, optimizer)
 
 
 @contextlib.contextmanager
-def _replacing(optimizer: Optimizer) -> Generator[None]:
-    """Refuse changes of the model in place: orders in flight, and the models that are evaluated later, are that array.
-
-    Raises:
-        InvalidArgument: if the optimizer tries that.
-    """
-    x = optimizer.x
+def _read_only(x: Array) -> Generator[None]:
+    """Refuse changes of a model in place: orders in flight, and models that are evaluated later, are that array."""
     writeable = x.flags.writeable
     if writeable:
         x.flags.writeable = False
     try:
         yield
-    except ValueError as error:
-        if "read-only" not in str(error):
-            raise
-        hint = "write self.x = self.x - step, not self.x -= step"
-        raise invalid(
-            "optimizer", "must replace its model, not change it in place", type(optimizer).__name__, hint
-        ) from error
     finally:
         if writeable:
             x.flags.writeable = True
+
+
+def _tell(optimizer: Optimizer, answer: Answer) -> None:
+    try:
+        with _read_only(optimizer.x):
+            optimizer.tell(answer)
+    except ValueError as error:
+        if "read-only" not in str(error):
+            raise
+        name, hint = type(optimizer).__name__, "write self.x = self.x - step, not self.x -= step"
+        raise invalid("optimizer", "must replace its model, not change it in place", name, hint) from error
 
 
 def answer_of(
