@@ -10,7 +10,7 @@ import numpy as np
 from erasurehead._internal.late_work import LateWork
 from erasurehead._internal.resumable import Resumable
 from erasurehead.errors import check_count, check_not_negative, check_positive, invalid, real
-from erasurehead.faults._failure_detector.silence_law import Law
+from erasurehead.faults._failure_detector.silence_law import FEW, Law
 from erasurehead.faults._failure_detector.window import Silence, Window
 
 _PRIOR_ANSWERS = 5.0
@@ -36,8 +36,8 @@ class FailureDetector(Resumable):
     It is told when a worker gets an order and when it answers, and learns from that how long answers take. Silence is
     the time without an answer while the worker has an order, over any number of orders, and is measured by its hazard:
     the probability that a working worker is silent for that long is exp(-hazard). A worker whose answers have always
-    taken longer than others' is given correspondingly more time. No worker is suspected before `least` answers have
-    been seen.
+    taken longer than others' is given correspondingly more time, and the fewer answers have been seen, the more is given
+    to all.
 
     All times are seconds by the caller's clock, virtual or real.
 
@@ -48,8 +48,7 @@ class FailureDetector(Resumable):
             answers.
         late: what a worker does when there is a newer order: `"preempt"` drops the old one, so that its silence is a
             censored sample; `"carry"` finishes it.
-        least: number of answers that must be seen first, at least 20.
-        window: number of latest samples that are learned from, at least `least`.
+        window: number of latest samples that are learned from, at least 30.
 
     Attributes:
         suspects: the suspected workers, each with the reason as a sentence.
@@ -70,7 +69,6 @@ class FailureDetector(Resumable):
         chance: float = 1e-4,
         after: float | None = None,
         late: LateWork = "preempt",
-        least: int = 30,
         window: int = 1000,
     ) -> None:
         check_not_negative("floor", floor, "must be a finite number of seconds, at least 0")
@@ -83,8 +81,7 @@ class FailureDetector(Resumable):
         self.floor, self.chance, self.after = float(floor), chance, after
         self._most = -math.log(chance)  # the hazard of a silence after which a worker is suspected
         self.late: LateWork = late
-        self.least = check_count("least", least, at_least=20)
-        window = check_count("window", window, at_least=self.least)
+        window = check_count("window", window, at_least=FEW)
         self.suspects: dict[int, str] = {}
         self._workers: dict[int, Silence] = {}
         self._window = Window(window)
@@ -147,7 +144,7 @@ class FailureDetector(Resumable):
         state.orders = 0
         state.heard, state.due = now, None
         state.since, state.times = None if done else now, state.ahead
-        if self._window.answers >= (self.least if self._law is None else 2 * self._learned[1]):
+        if self._window.answers <= FEW or self._window.answers >= 2 * self._learned[1]:
             self._learn(now)
         if self.suspects.pop(worker, None) is None:
             return ""
@@ -217,7 +214,7 @@ class FailureDetector(Resumable):
     def deadline(self, worker: int) -> float | None:
         """Return after how many seconds, counted from its present order or last sign of life, a worker is suspected.
 
-        None if it has nothing to answer, or too few answers have been seen.
+        None if it has nothing to answer, or no answers have been seen.
         """
         state = self._workers.get(worker)
         if state is None or state.since is None:
@@ -259,7 +256,7 @@ class FailureDetector(Resumable):
 
     def _learn(self, now: float) -> None:
         """Learn from the latest samples, and from the present silence of workers that are not suspected."""
-        if self._window.kept_answers < self.least:
+        if not self._window.kept_answers:
             return
         seconds, censored = self._window.samples(list(self.suspects))
         longest = float(seconds[~censored].max())  # hanging is no evidence that answers are slow

@@ -4,6 +4,9 @@ The body of the law is the Nelson-Aalen estimate, which makes no assumptions. Be
 answers, which are too few for that, so a tail is fitted to them: exponential in time, or (a Pareto tail) in the
 logarithm of time where that makes the answers clearly more likely. Both have closed forms with censored samples: the
 mean excess over the threshold, including the time waited for those that were given up.
+
+Fewer than 30 answers have no body: all of their time is that of an exponential tail, of half as many answers as there
+are. So it takes 400 times the mean of four to suspect a worker, and 35 times the mean of sixteen.
 """
 
 from __future__ import annotations
@@ -22,6 +25,9 @@ _TAIL = 0.2
 
 _FEWEST = 10
 """Least number of answers that the tail is fitted to."""
+
+FEW = 30
+"""Number of answers below which there is no body."""
 
 _CLEARLY = 2.0
 """Least gain in log-likelihood with which a Pareto tail is accepted."""
@@ -58,13 +64,14 @@ class Law:
 
         Arguments:
             seconds: how long answers took, or were awaited in vain, at least 0, shape (n,).
-            censored: which were awaited in vain, shape (n,); at least `2 * _FEWEST` were not.
+            censored: which were awaited in vain, shape (n,); not all of them.
 
         Source: Nelson (1972), Aalen (1978) for the body; Hill (1975) for the Pareto tail.
         """
         answers = np.sort(seconds[~censored])
-        tail = max(_FEWEST, math.ceil(_TAIL * len(answers)))
-        threshold, slowest = float(answers[-tail - 1]), answers[-tail:]
+        few = len(answers) < FEW
+        tail = math.ceil(len(answers) / 2) if few else max(_FEWEST, math.ceil(_TAIL * len(answers)))
+        threshold, slowest = 0.0 if few else float(answers[-tail - 1]), answers[-tail:]
         times, counts = np.unique(answers[answers <= threshold], return_counts=True)
         at_risk = len(seconds) - np.searchsorted(np.sort(seconds), times, side="left")
         hazards = np.cumsum(counts / at_risk)
