@@ -185,7 +185,7 @@ def train(
     training.stepped.oracle.rounds.log.ask()
     if failure is not None:
         raise failure
-    return run
+    return replace(run, x=run.x.copy())  # callbacks hold the other, which is read-only
 
 
 def _status_after(error: Unreachable | Diverged | RecordsError) -> Status:

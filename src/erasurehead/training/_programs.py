@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, IntArray, product
+from erasurehead._internal.foreign_arrays import freeze
 from erasurehead._internal.partition import split_samples
 from erasurehead.decoding._layout import Layout
 from erasurehead.engines import MessageSpec, Order, Program
@@ -190,7 +191,7 @@ class CodedProgram(Program):
         return self._reported.get(order.note[ASKED]["of"] if ASKED in order.note else order.round, {})
 
     def take(self, order: Order) -> Any:
-        local = [[shard.take(point) for shard in self.shards] for point in order.points]
+        local = [[freeze(shard.take(point)) for shard in self.shards] for point in order.points]
         newton = (order.note["damping"], order.note["iterations"]) if order.kind == NEWTON else None
         factors, own = order.coefficients or (1.0,) * len(models_of(order)), order.note.get(OWN_MODEL)
         inner, kept = (local, factors, order.step, newton, block_of(order), own), self._kept_for(order)

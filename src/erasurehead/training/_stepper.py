@@ -9,16 +9,15 @@ A step whose objective or model is not finite (NaN or infinite) raises `Diverged
 
 from __future__ import annotations
 
-import contextlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Generic, TypeVar, final
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, finite
+from erasurehead._internal.foreign_arrays import freeze
 from erasurehead._internal.signals import uninterrupted
 from erasurehead.engines import Order
 from erasurehead.errors import Diverged, InvalidArgument, invalid
@@ -97,6 +96,8 @@ class Stepper(Generic[A, R]):
         tried, shape, order = optimizer.trying, optimizer.x.shape, optimizer.ask()
         if not isinstance(order, Order):  # pyright: ignore[reportUnnecessaryIsInstance]  # of somebody's own optimizer
             raise invalid("optimizer", "must return an order when it is asked", order)
+        for point in (optimizer.x, *order.points):  # what is of somebody's own might change them in place
+            freeze(point)
         answered = self._oracle.answer(order, tried)
         value, step = answered.answer.value, answered.order.step
         if value is not None and not math.isfinite(value) and not tried:  # gradients may be finite there
@@ -111,32 +112,20 @@ class Stepper(Generic[A, R]):
                 raise invalid("optimizer", f"must leave a model of shape {shape} in x", optimizer.x)
             if not finite(optimizer.x):
                 raise diverged(step, "model that it ends with is", True)
-            with _read_only(optimizer.best):  # callbacks see it
-                return self._oracle.record(answered, optimizer)
-
-
-@contextlib.contextmanager
-def _read_only(x: Array) -> Generator[None]:
-    """Refuse changes of a model in place: orders in flight, and models that are evaluated later, are that array."""
-    writeable = x.flags.writeable
-    if writeable:
-        x.flags.writeable = False
-    try:
-        yield
-    finally:
-        if writeable:
-            x.flags.writeable = True
+            for model in (optimizer.x, optimizer.best):
+                freeze(model)
+            return self._oracle.record(answered, optimizer)
 
 
 def _tell(optimizer: Optimizer, answer: Answer) -> None:
     try:
-        with _read_only(optimizer.x):
-            optimizer.tell(answer)
+        optimizer.tell(answer)
     except ValueError as error:
         if "read-only" not in str(error):
             raise
-        name, hint = type(optimizer).__name__, "write self.x = self.x - step, not self.x -= step"
-        raise invalid("optimizer", "must replace its model, not change it in place", name, hint) from error
+        rule = "must replace its model, and leave what it is told as it is, rather than change them in place"
+        hint = "write self.x = self.x - step, not self.x -= step"
+        raise invalid("optimizer", rule, type(optimizer).__name__, hint) from error
 
 
 def answer_of(
@@ -174,6 +163,7 @@ def answer_of(
                 gradient = penalty
         if not order.coefficients:  # the loss of a combination of points is none
             value = float(sums[-1]) + problem.penalty(order.points[0])
+        freeze(gradient)  # the step's row is made of it, after the optimizer has had it
     bound = None if curvature is None else (curvature[:-1], float(curvature[-1]))
     return Answer(gradient, value, exact, bound, block)
 
