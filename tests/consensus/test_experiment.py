@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from erasurehead import consensus
 from erasurehead._internal.atomic_files import unwritable
 from erasurehead.consensus import ConsensusCallback, _recorder as recorder
 from erasurehead.consensus._experiment import ConsensusExperiment
@@ -20,7 +21,8 @@ from erasurehead.consensus._recorder import PeerRecording
 from erasurehead.consensus._result import ConsensusRun
 from erasurehead.consensus._rows import MeanRow, PeerRow, ViewChangeRow
 from erasurehead.engines._base import NoRoom
-from erasurehead.errors import DataError, InvalidArgument, RecordsError
+from erasurehead.errors import DataError, Diverged, InvalidArgument, RecordsError
+from erasurehead.problems import Problem
 from erasurehead.runs import Experiment, RunFolder, TrainedModel, initial_model
 from erasurehead.training import Notice
 
@@ -394,7 +396,22 @@ def test_a_run_whose_objective_is_no_number_has_diverged_though_its_models_are_f
         1,
         "erasurehead: The peers' models are no longer finite: the rate is too large.",
     )
-    assert RunFolder.open(tmp_path / "run").summary["status"] == "failed"
+    assert RunFolder.open(tmp_path / "run").summary["status"] == "diverged"
+
+
+@pytest.mark.parametrize("engine", ["virtual", pytest.param("processes", marks=pytest.mark.slow)])
+def test_a_run_that_made_its_models_far_worse_has_diverged_though_they_are_finite(
+    engine: str, squares: Problem
+) -> None:
+    with pytest.raises(Diverged, match=r"^The peers' models are worse than the first one.*take a smaller step size"):
+        consensus.train(squares, "ring()", "full()", peers=3, steps=20, rate=3.0, engine=engine)
+
+
+def test_a_run_folder_says_that_its_run_has_diverged(rows: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with pytest.raises(Diverged, match="worse than the first one"):
+        ConsensusExperiment.from_tables(tables(rows, out, consensus={"rate": 1e3})).run()
+    assert RunFolder.open(out).summary["status"] == "diverged"
 
 
 def test_a_resumed_run_has_the_summary_of_a_whole_one(

@@ -264,11 +264,6 @@ def _conclude(
             )
         )
         summary["against_full"] = {"objective": goal, "seconds": own, "seconds_full": other}
-    first = done.first_objective
-    if last.objective > first + 0.1 * abs(first):
-        screen.warn(
-            f"Training moved away from the minimum: the objective was {first:.4g} at the start. Use a smaller --rate."
-        )
     if done.stopped:
         lines.append(f"ended early: {done.stopped}")
         if way_on := _way_on(experiment):

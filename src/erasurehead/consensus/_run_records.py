@@ -21,7 +21,9 @@ from erasurehead.consensus._views import NetworkView
 from erasurehead.errors import Diverged
 from erasurehead.trackers import Tracker
 from erasurehead.training import Notice
+from erasurehead.training._evaluation import SOON
 from erasurehead.training._log_records import log_notice, logger_of
+from erasurehead.training._result import far_above
 
 _LOGGER = logger_of("consensus")
 _WARN_AFTER = 100
@@ -58,7 +60,17 @@ class RunRecords:
         self._ask()
 
     def end(self) -> None:
-        """Call `on_done` of the callbacks."""
+        """Call `on_done` of the callbacks.
+
+        Raises:
+            Diverged: if the objective of a run that has finished is far above that of the first model.
+        """
+        run = self.run
+        if not run.stopped and run.steps >= SOON * run.graph.n_peers and far_above(run.objective, run.first_objective):
+            raise Diverged(
+                f"The peers' models are worse than the first one: their mean has an objective of {run.objective:.5g}, "
+                f"and the first of {run.first_objective:.5g}; take a smaller step size (rate)."
+            )
         _LOGGER.info("%s", self.run.status)
         for callback in self._watchers:
             callback.on_done(self.run.status)

@@ -13,7 +13,7 @@ from erasurehead._internal.documents import Entries, PlainData
 from erasurehead._internal.signals import stopped_by, uninterrupted
 from erasurehead.datasets import Dataset
 from erasurehead.datasets._sharded import ShardFolder
-from erasurehead.errors import ErasureHeadError, InvalidArgument, RecordsError
+from erasurehead.errors import Diverged, ErasureHeadError, InvalidArgument, RecordsError
 from erasurehead.runs._checkpoints.checkpointer import Checkpointer
 from erasurehead.runs._config.sections import CheckpointsSection
 from erasurehead.runs._config.toml import to_toml
@@ -147,7 +147,8 @@ class Recording(Callback):
             if isinstance(error, KeyboardInterrupt):
                 self._recorder.end("interrupted", stopped_by(error))
             else:
-                self._recorder.end("failed", str(error) or type(error).__name__)
+                status = "diverged" if isinstance(error, Diverged) else "failed"
+                self._recorder.end(status, str(error) or type(error).__name__)
         self._checkpointer.close()
         self._end_trackers(self._recorder.summary["status"])
         if self._new and isinstance(error, ErasureHeadError) and not self._recorder.has_steps:

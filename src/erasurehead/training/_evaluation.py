@@ -14,7 +14,7 @@ from erasurehead._internal.resumable import Resumable, from_plain, to_plain
 from erasurehead.errors import InvalidArgument, counted, numbered
 from erasurehead.problems import Problem
 from erasurehead.training._callbacks import Callback
-from erasurehead.training._result import Evaluation, FinalModel, Rise, Run
+from erasurehead.training._result import Evaluation, FinalModel, Rise, Run, far_above
 from erasurehead.training._rows import StepRow
 
 MOST_BYTES = 10**9
@@ -141,7 +141,7 @@ _NOISE = 2e-15  # slopes that are nothing but rounding, where the loss is 1
 _SAME, _TINY = 0.01, 1e-9
 """How far apart, relatively, the same number may be if it is computed in two ways; and what may be rounding alone."""
 
-_SOON = 10
+SOON = 10
 """Number of steps before which a model that got worse may still get better."""
 
 
@@ -271,7 +271,7 @@ def contradiction(problem: Problem, final: FinalModel, told: tuple[float, float]
 def why_worse(run: Run, remedy: str) -> str:
     """Return why a completed run has failed nevertheless, as a sentence; empty if it has not."""
     final, rise = run.final, run.rise
-    if final is None or run.steps_taken < _SOON:
+    if final is None or run.steps_taken < SOON:
         return ""
     first, steps = f"{final.first_objective:.5g} at the first model", run.steps_taken
     if run.neglected and final.worse:
@@ -286,7 +286,7 @@ def why_worse(run: Run, remedy: str) -> str:
             f"{final.objective:.5g}, and it "
             f"was {first}{remedy}."
         )
-    if rise is not None and rise.exact and final.above_first(rise.last):
+    if rise is not None and rise.exact and far_above(rise.last, final.first_objective):
         return (
             f"the training loss goes up and down and does not settle: the mean of the last steps is {rise.last:.5g}, "
             f"and it was {first}{remedy}."

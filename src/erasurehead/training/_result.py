@@ -97,11 +97,12 @@ class FinalModel:
     @property
     def worse(self) -> bool:
         """Whether training has made the model worse: its objective is a tenth above the first's, or not finite."""
-        return self.above_first(self.objective)
+        return far_above(self.objective, self.first_objective)
 
-    def above_first(self, objective: float) -> bool:
-        """Return whether an objective is a tenth above that of the first model, or not finite."""
-        return not objective <= self.first_objective + 0.1 * abs(self.first_objective) + 1e-9
+
+def far_above(objective: float, first: float) -> bool:
+    """Return whether an objective is a tenth above that of the first model, or not finite."""
+    return not objective <= first + 0.1 * abs(first) + 1e-9
 
 
 @dataclass(frozen=True)
