@@ -112,13 +112,25 @@ def test_zeros_before_numbers_are_not_lost_without_a_warning(tmp_path: Path) -> 
     assert (named.warnings, named.encoding.column_names[1]) == ((), "zip=00123")
 
 
-def test_shards_warn_of_row_numbers_as_whole_files_do(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.csv", [[row[0], row[3], row[4]] for row in rows()])
+@pytest.mark.parametrize("order", ["ascending", "shuffled", "shuffled from 0"])
+def test_shards_warn_of_row_numbers_as_whole_files_do(order: str, tmp_path: Path) -> None:
+    names, *lines = [[row[0], row[3], row[4]] for row in rows()]
+    if order != "ascending":
+        np.random.default_rng(0).shuffle(lines)
+    if order == "shuffled from 0":
+        lines = [[row[0] - 1, *row[1:]] for row in lines]
+    path = write(tmp_path / "a.csv", [names, *lines])
     (said,) = datasets.read(path).warnings
-    folder = shard(path, 3, tmp_path / "shards", block=300)
+    folder = shard(path, 3, tmp_path / "shards", block=20)
     assert said.startswith("id: every training row has a whole number of its own")
     assert said in folder.manifest.notes
     assert not any("whole number" in note for note in shard(path, 3, tmp_path / "b", drop=["id"]).manifest.notes)
+
+
+def test_whole_numbers_that_number_no_rows_are_not_called_row_numbers(tmp_path: Path) -> None:
+    counts = [[name] for name in ["n", *np.random.default_rng(0).integers(1, 61, 60).tolist()]]
+    path = write(tmp_path / "a.csv", [[*one, *row[3:]] for one, row in zip(counts, rows(), strict=True)])
+    assert not any("rows were numbered" in note for note in shard(path, 3, tmp_path / "shards").manifest.notes)
 
 
 def test_a_number_too_large_to_square_is_named_where_it_stands(tmp_path: Path) -> None:

@@ -114,6 +114,12 @@ def test_a_folder_of_files_is_one_table_with_the_columns_that_its_folders_are_na
             read(other)
 
 
+def test_a_folder_of_csv_files_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,y\n1,2\n")
+    with pytest.raises(DataError, match="is a folder of CSV files, which are read one at a time; put their rows into"):
+        read(tmp_path)
+
+
 def _parts(folder: Path, *parts: dict[str, Any]) -> Path:
     folder.mkdir()
     for number, part in enumerate(parts):

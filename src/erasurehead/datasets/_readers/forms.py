@@ -83,7 +83,15 @@ def opened(path: StrPath) -> Path:
     Raises:
         DataError: as for `readable`; a folder without Parquet files is refused.
     """
-    return Path(path).expanduser() if is_parquet_folder(path) else readable(path)
+    place = Path(path).expanduser()
+    if is_parquet_folder(path):
+        return place
+    if place.is_dir() and any(place.glob("*.csv*")):
+        raise DataError(
+            f"{str(place)!r} is a folder of CSV files, which are read one at a time; put their rows into one file, or "
+            "write each as Parquet: a folder of Parquet files is read as one table."
+        )
+    return readable(path)
 
 
 def is_parquet_folder(path: StrPath) -> bool:
