@@ -96,6 +96,11 @@ def test_the_best_of_several_draws_is_kept() -> None:
     assert placed(held, 2, seed=1).structure.amplification != several.structure.amplification
 
 
+def test_more_draws_than_anybody_waits_for_are_refused() -> None:
+    with pytest.raises(InvalidArgument, match="draws must be at most 10000"):
+        placed([[0], [0]], 1, draws=10**30)
+
+
 def test_without_stragglers_a_task_of_one_holder_is_sent_as_it_is() -> None:
     code = placed([[1], [0, 2]], 0)
     assert code.encoding.toarray() == pytest.approx(np.array([[0, 1, 0], [1, 0, 1]]))

@@ -174,9 +174,11 @@ def test_equal_sets_give_equal_residuals_whatever_came_twice():
 @pytest.mark.parametrize("family", codes.catalogue(), ids=lambda family: family.name)
 def test_messages_that_a_code_has_not_are_refused(family):
     code = family.example_code
+    decoder = make_decoder(code)
     for message in (-1, code.n_messages):
-        with pytest.raises(InvalidArgument, match=f"messages must be among 0..{code.n_messages - 1}, but it is"):
-            make_decoder(code).decode([message])
+        for ask in (decoder.decode, decoder.residual, decoder.residuals, decoder.begin().extend):
+            with pytest.raises(InvalidArgument, match=f"messages must be among 0..{code.n_messages - 1}, but it is"):
+                ask([message])
 
 
 @pytest.mark.parametrize("messages", [np.ones(12, dtype=bool), np.arange(3.0), [0, 1.5], ["a"], None, 3])

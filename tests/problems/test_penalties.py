@@ -120,6 +120,9 @@ def test_what_cannot_be_is_refused_in_a_sentence() -> None:
         LeastSquares(X, Y, l2=0.1, penalty=L1(0.1))
     with pytest.raises(InvalidArgument, match="penalty must be a penalty"):
         LeastSquares(X, Y, penalty="l1")  # pyright: ignore[reportArgumentType]
+    for unknown in (6, -1):
+        with pytest.raises(InvalidArgument, match=r"unpenalized must name parameters among 0\.\.5, got"):
+            LeastSquares(X, Y, penalty=L1(0.1, (unknown,))).objective(np.zeros(6))
     for factor in (-1.0, np.nan, np.inf):
         with pytest.raises(InvalidArgument, match="l1 must be a finite number of at least 0"):
             ElasticNet(factor, 0.1)

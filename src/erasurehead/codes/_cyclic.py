@@ -62,7 +62,7 @@ def cyclic_repetition(
     """
     n_workers = check_size("n_workers", n_workers)
     s, _ = stragglers_and_load(stragglers, load, n_workers)
-    draws = _affordable(n_workers, s) if draws is None else check_count("draws", draws)
+    draws = _affordable(n_workers, s) if draws is None else check_count("draws", draws, at_most=10_000)
     return _best_of(n_workers, s, check_count("seed", seed, at_least=0), draws)
 
 

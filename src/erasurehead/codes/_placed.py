@@ -64,7 +64,7 @@ def placed(
     if not any(len(own) for own in tasks_of):
         raise invalid("held", "must name, for each worker, the tasks that it holds", held, "such as [[0, 1], [1, 0]]")
     s = check_count("stragglers", stragglers, 0, n_workers - 1)
-    random, draws = generator_of(check_count("seed", seed, at_least=0)), check_count("draws", draws)
+    random, draws = generator_of(check_count("seed", seed, at_least=0)), check_count("draws", draws, at_most=10_000)
     sizes = np.array([len(own) for own in tasks_of])
     tasks, workers = np.concatenate(tasks_of), np.repeat(np.arange(n_workers), sizes)
     _check_holders(tasks, workers, s)

@@ -74,7 +74,7 @@ class _AlternativesSession(Session):
 
     def extend(self, messages: Iterable[int]) -> None:
         decoder = self._decoder
-        added = as_messages(messages)
+        added = as_messages(messages, self.code)
         numbers = decoder.labels[added]
         for number in map(int, np.unique(numbers)):
             self._sessions[number].extend(decoder.position[added[numbers == number]])

@@ -65,12 +65,21 @@ class Session(ABC):
 
     @abstractmethod
     def add(self, message: int) -> None:
-        """Add a message that has arrived. Adding one again changes nothing."""
+        """Add a message that has arrived. Adding one again changes nothing.
+
+        Arguments:
+            message: its number, 0..n_messages-1. It is not checked, as this is called at each arrival of each round:
+                `extend` does check.
+        """
 
     def extend(self, messages: Iterable[int]) -> None:
-        """Add many messages at once: the same as adding them one by one, but possibly quicker."""
-        for message in messages:
-            self.add(int(message))
+        """Add many messages at once: the same as adding them one by one, but possibly quicker.
+
+        Raises:
+            InvalidArgument: if the code has no such message.
+        """
+        for message in as_messages(messages, self.code).tolist():
+            self.add(message)
 
     @abstractmethod
     def residual(self) -> float:
@@ -110,15 +119,12 @@ class Decoder(ABC):
         Raises:
             InvalidArgument: if the code has no such message.
         """
-        arrived, session = as_messages(messages), self.begin()
-        if len(arrived) and not 0 <= arrived.min() <= arrived.max() < self.code.n_messages:
-            bad = int(arrived.min()) if arrived.min() < 0 else int(arrived.max())
-            raise invalid("messages", f"must be among 0..{self.code.n_messages - 1}", bad)
-        session.extend(arrived)
+        session = self.begin()
+        session.extend(messages)
         return session.decoding()
 
     def residual(self, messages: Iterable[int]) -> float:
-        """Return the smallest residual that a set of messages allows."""
+        """Return the smallest residual that a set of messages allows; raises as `decode` does."""
         session = self.begin()
         session.extend(messages)
         return session.residual()
@@ -128,10 +134,10 @@ class Decoder(ABC):
         session = self.begin()
 
         def after(message: int) -> float:
-            session.add(int(message))
+            session.add(message)
             return session.residual()
 
-        return np.array([after(message) for message in messages])
+        return np.array([after(message) for message in as_messages(messages, self.code).tolist()])
 
 
 def combine(code: GradientCode, messages: IntArray, weights: Array) -> Array:
@@ -153,20 +159,23 @@ def residual_of(code: GradientCode, messages: IntArray, weights: Array) -> float
     return float(np.einsum("pt,pt->", error, error)) / code.n_pieces
 
 
-def as_messages(messages: Iterable[int]) -> IntArray:
+def as_messages(messages: Iterable[int], code: GradientCode) -> IntArray:
     """Return message indices as an array.
 
     Raises:
-        InvalidArgument: if they are something else, such as a mask.
+        InvalidArgument: if they are something else, such as a mask, or the code has no such message.
     """
     given: Any = messages
-    if isinstance(messages, np.ndarray) and given.dtype.kind in "iu":
-        return np.asarray(given, dtype=np.int64)
     try:
-        return np.fromiter(map(index, given), dtype=np.int64)
+        whole = isinstance(messages, np.ndarray) and given.dtype.kind in "iu"
+        arrived = np.asarray(given, np.int64) if whole else np.fromiter(map(index, given), np.int64)
     except TypeError:
         hint = "numpy.flatnonzero makes them of a mask"
         raise invalid("messages", "must be the numbers of messages", given, hint) from None
+    if len(arrived) and not 0 <= arrived.min() <= arrived.max() < code.n_messages:
+        bad = int(arrived.min()) if arrived.min() < 0 else int(arrived.max())
+        raise invalid("messages", f"must be among 0..{code.n_messages - 1}", bad)
+    return arrived
 
 
 def first_times(labels: IntArray, n_labels: int) -> BoolArray:

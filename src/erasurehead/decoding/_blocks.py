@@ -132,7 +132,7 @@ class Blocks(Decoder):
         return _BlockSession(self)
 
     def residuals(self, messages: Iterable[int]) -> Array:
-        sequence = as_messages(messages)
+        sequence = as_messages(messages, self.code)
         if self.decoders or not len(sequence):
             return super().residuals(sequence)
         new = first_times(sequence, self.code.n_messages)
@@ -197,7 +197,7 @@ class _BlockSession(Session):
 
     def extend(self, messages: Iterable[int]) -> None:
         decoder = self._decoder
-        added = as_messages(messages)
+        added = as_messages(messages, self.code)
         blocks, positions = decoder.labels[added], decoder.position[added]
         if self._sessions:
             for block, session in self._sessions.items():

@@ -104,7 +104,7 @@ class UniformOverlap(Decoder):
         return _UniformSession(self)
 
     def residuals(self, messages: Iterable[int]) -> Array:
-        arrived = np.cumsum(first_times(as_messages(messages), self.code.n_messages))
+        arrived = np.cumsum(first_times(as_messages(messages, self.code), self.code.n_messages))
         weights = self.overlap.total / (self.overlap.own + self.overlap.shared * arrived)
         return np.maximum(0.0, self.code.n_tasks - self.overlap.total * arrived * weights)
 
@@ -123,7 +123,7 @@ class _UniformSession(Session):
         self._arrived_view[message] = True
 
     def extend(self, messages: Iterable[int]) -> None:
-        self._arrived[as_messages(messages)] = True
+        self._arrived[as_messages(messages, self.code)] = True
         self._count = int(np.count_nonzero(self._arrived))
 
     def residual(self) -> float:

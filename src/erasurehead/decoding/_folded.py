@@ -95,7 +95,7 @@ class _FoldedSession(Session):
         self._inner.add(int(self._decoder.messages[message]))
 
     def extend(self, messages: Iterable[int]) -> None:
-        added = as_messages(messages)
+        added = as_messages(messages, self.code)
         self._arrived[added] = True
         self._inner.extend(np.unique(self._decoder.messages[added]))
 

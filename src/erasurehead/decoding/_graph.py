@@ -108,7 +108,7 @@ class GraphComponents(Decoder):
         return _GraphSession(self.code, self._ends)
 
     def residuals(self, messages: Iterable[int]) -> Array:
-        return _GraphSession(self.code, self._ends).join(as_messages(messages).astype(np.int32))
+        return _GraphSession(self.code, self._ends).join(as_messages(messages, self.code).astype(np.int32))
 
 
 class _Forest(NamedTuple):
@@ -143,7 +143,7 @@ class _GraphSession(Session):
         self._pending.append(message)
 
     def extend(self, messages: Iterable[int]) -> None:
-        added = as_messages(messages)
+        added = as_messages(messages, self.code)
         self._arrived[added] = True
         self._batches.append(added)
 

@@ -53,7 +53,7 @@ class FirstPerGroup(Decoder):
         return _GroupSession(self.code, self.groups, self._weights, self.gains)
 
     def residuals(self, messages: Iterable[int]) -> Array:
-        groups = self.groups[as_messages(messages)]
+        groups = self.groups[as_messages(messages, self.code)]
         gained = np.where(first_times(groups, len(self.gains)), self.gains[groups], 0.0)
         return np.maximum(0.0, self.code.n_tasks - np.cumsum(gained))
 
@@ -84,7 +84,7 @@ class _GroupSession(Session):
             self._first_view[group] = message
 
     def extend(self, messages: Iterable[int]) -> None:
-        added = as_messages(messages)
+        added = as_messages(messages, self.code)
         missing = self._first == self.code.n_messages
         np.minimum.at(self._first, self._group_of[added], added)
         new = missing & (self._first < self.code.n_messages)

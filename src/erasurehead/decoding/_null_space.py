@@ -117,7 +117,7 @@ class _NullSpaceSession(Session):
             self._inner.add(message)
 
     def extend(self, messages: Iterable[int]) -> None:
-        added = as_messages(messages)
+        added = as_messages(messages, self.code)
         self._arrived[added] = True
         self._missing = int(np.count_nonzero(~self._arrived))
         self._inner.extend(added)

@@ -190,7 +190,7 @@ class SparseLeastSquares(Decoder):
         return self.decode(messages).residual
 
     def residuals(self, messages: Iterable[int]) -> Array:
-        return _SparseSession(self).follow(as_messages(messages))
+        return _SparseSession(self).follow(as_messages(messages, self.code))
 
 
 @final
@@ -218,7 +218,7 @@ class _SparseSession(Session):
             self._pending.append(message)
 
     def extend(self, messages: Iterable[int]) -> None:
-        added = as_messages(messages)
+        added = as_messages(messages, self.code)
         new = np.zeros(self.code.n_messages, dtype=bool)
         new[added] = True
         new &= ~self._seen

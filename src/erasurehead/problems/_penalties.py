@@ -104,28 +104,35 @@ class _Norms(Penalty):
     def value(self, x: Array) -> float:
         if self.unpenalized:
             x = x.copy()
-            x[list(self.unpenalized)] = 0.0
+            x[self._left_out(x)] = 0.0
         sharp = self.l1 * float(np.abs(x).sum()) if self.l1 else 0.0
         return sharp + self.l2 * squared_norm(x) if self.l2 else sharp
 
     def gradient(self, x: Array) -> Array:
         gradient = 2.0 * self.l2 * x if self.l2 else np.zeros_like(x)  # in this order, as the original code has it
-        gradient[list(self.unpenalized)] = 0.0
+        gradient[self._left_out(x)] = 0.0
         return gradient
 
     def prox(self, x: Array, step: float) -> Array:
         if not self.l1:
             return x
         shrunk = _shrunk(x, step * self.l1)
-        shrunk[list(self.unpenalized)] = x[list(self.unpenalized)]
+        left_out = self._left_out(x)
+        shrunk[left_out] = x[left_out]
         return shrunk
 
     def steepest(self, x: Array, slope: Array) -> Array:
         if not self.l1:
             return slope
         factors = np.full(len(x), self.l1)
-        factors[list(self.unpenalized)] = 0.0
+        factors[self._left_out(x)] = 0.0
         return np.where(x == 0.0, _shrunk(slope, factors), slope + factors * np.sign(x))
+
+    def _left_out(self, x: Array) -> list[int]:
+        left_out = [*self.unpenalized]
+        if left_out and not 0 <= min(left_out) <= max(left_out) < len(x):
+            raise invalid("unpenalized", f"must name parameters among 0..{len(x) - 1}", self.unpenalized)
+        return left_out
 
     def without(self, parameters: Sequence[int]) -> Self:
         kept: Any = self
