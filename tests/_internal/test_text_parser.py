@@ -51,7 +51,7 @@ def test_calls_arguments_nesting_and_operators(text: str, value: tuple[float, fl
     ("text", "said"),
     [
         ("point(-1)", "x must be at least 0"),
-        ("pint(1)", r"did you mean 'point'\? Known are point\(x, y=0.0\), several\(\*items\), joined by \+"),
+        ("pint(1)", r"did you mean point\(x, y=0.0\)\? Known are point, several, joined by \+"),
         ("gaussian(1)", "; known are"),
         ("point(z=1)", r"must be written point\(x, y=0.0\), which has no 'z', but it is 'point\(z=1\)'\.$"),
         ("point()", "missing a required argument: 'x'"),

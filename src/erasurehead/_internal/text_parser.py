@@ -105,12 +105,13 @@ class _Reader:
             raise invalid(self.argument, f"must not be nested more than {_MOST_DEPTH} deep", self.text)
 
     def wrong(self, rule: str, name: str = "") -> InvalidArgument:
-        signatures = ", ".join(_signature(name, maker) for name, maker in self.makers.items())
+        known = ", ".join(self.makers)
         joined = f", joined by {' and '.join(self.operators)}" if self.operators else ""
         near = difflib.get_close_matches(name, self.makers, 1)
         unknown = f"{name!r} is unknown" if near or name not in ("", self.text.strip()) else ""
-        guess = f"{unknown}, did you mean {near[0]!r}? Known" if near else f"{unknown}; known" if unknown else "known"
-        return invalid(self.argument, rule, self.text, f"{guess} are {signatures}{joined}")
+        nearest = _signature(near[0], self.makers[near[0]]) if near else ""
+        guess = f"{unknown}, did you mean {nearest}? Known" if near else f"{unknown}; known" if unknown else "known"
+        return invalid(self.argument, rule, self.text, f"{guess} are {known}{joined}")
 
     def value(self, node: ast.expr) -> object:
         match node:
@@ -176,7 +177,7 @@ class _Reader:
         except ErasureHeadError:
             raise
         except (TypeError, ValueError, AttributeError, ArithmeticError, LookupError) as error:
-            raise self.wrong(f"must give {name} arguments of the right types ({error})") from None
+            raise invalid(self.argument, f"{written}, with arguments of the right types ({error})", self.text) from None
 
 
 def _names(named: Sequence[ast.keyword]) -> set[str | None]:
