@@ -143,6 +143,11 @@ def test_wrong_arguments_and_files(tmp_path: Path) -> None:
         Trace.from_table(np.array([[1.0, np.inf]]))
 
 
+def test_a_trace_is_shown_in_one_line_however_long_it_is() -> None:
+    trace = delays.Trace.from_table(np.ones((50, 8)))
+    assert repr(trace) == "Trace(400 samples: 50 steps of 8 workers, from the table)"
+
+
 def test_a_part_of_a_trace_begins_at_zero() -> None:
     trace = small()
     half = trace.steps(20, 40)

@@ -41,6 +41,7 @@ def test_where_nobody_is_slow_nothing_is_worth_a_change() -> None:
     assert found.best.name == "wait for all"
     assert found.best.seconds == pytest.approx(0.1)
     assert found.best.band == (found.best.seconds, found.best.seconds)
+    assert repr(found) == f"NetworkPlan({len(found.ways)} ways to meet, the quickest wait for all)"
 
 
 def test_shares_by_speed_end_together() -> None:

@@ -49,6 +49,10 @@ class Trace:
         if tiny.any():
             object.__setattr__(self, "seconds", np.where(tiny, 0.0, self.seconds))
 
+    def __repr__(self) -> str:
+        of = f"{counted('step', self.n_steps)} of {counted('worker', self.n_workers)}"
+        return f"Trace({counted('sample', len(self.seconds))}: {of}, from {self.source})"
+
     @classmethod
     def from_table(cls, table: Array, source: str = TABLE, load: float = 1.0) -> Self:
         """Build a trace from a table of seconds, shape (steps, workers), NaN where none is; else as for `Trace`."""

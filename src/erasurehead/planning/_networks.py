@@ -16,7 +16,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.delays import Delays
-from erasurehead.errors import check_count, check_not_negative, invalid, real
+from erasurehead.errors import check_count, check_not_negative, counted, invalid, real
 from erasurehead.reports._units import seconds_text
 
 NetworkOptimizer: TypeAlias = Literal["momentum", "adamw"]
@@ -82,6 +82,9 @@ class NetworkPlan:
 
     ways: tuple[WayToMeet, ...]
     remarks: tuple[str, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        return f"NetworkPlan({counted('way', len(self.ways))} to meet, the quickest {self.best.name})"
 
     @property
     def best(self) -> WayToMeet:

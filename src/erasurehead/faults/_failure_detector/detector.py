@@ -36,8 +36,8 @@ class FailureDetector(Resumable):
     It is told when a worker gets an order and when it answers, and learns from that how long answers take. Silence is
     the time without an answer while the worker has an order, over any number of orders, and is measured by its hazard:
     the probability that a working worker is silent for that long is exp(-hazard). A worker whose answers have always
-    taken longer than others' is given correspondingly more time, and the fewer answers have been seen, the more is given
-    to all.
+    taken longer than others' is given correspondingly more time; and the fewer answers have been seen, the more is
+    given to all.
 
     All times are seconds by the caller's clock, virtual or real.
 
