@@ -126,6 +126,7 @@ def test_a_worker_may_hold_nothing_and_a_scheme_may_name_the_placement() -> None
         ([[0, 1], [0, 1], [0]], 2, "but only workers 0, 1 hold task 1. Put it on more workers, or use stragglers=1"),
         ([[0, 1], [2, 0]], 1, r"holds task 1, and 1 task more has too few. Put"),
         ([[0, 2], [0, 2]], 1, "but no worker holds task 1. Put it on some worker."),
+        ([[0], [10**12]], 0, "but no worker holds task 1, and 999,999,999,998 tasks more have too few. Put it on some"),
         ([[0, 0]], 0, r"held\[0\] must name no task twice"),
         ([[-1]], 0, r"held\[0\] must name tasks by numbers from 0 on"),
         ([[0.5]], 0, r"held\[0\] must be a list of whole numbers"),
@@ -139,3 +140,10 @@ def test_a_worker_may_hold_nothing_and_a_scheme_may_name_the_placement() -> None
 def test_bad_placements_are_named(held: Any, stragglers: int, message: str) -> None:
     with pytest.raises(InvalidArgument, match=message):
         placed(held, stragglers)
+
+
+def test_counts_that_no_code_has_are_refused_before_anything_is_tried() -> None:
+    with pytest.raises(InvalidArgument, match="draws must be at most 10000, but it is 1000000000000"):
+        placed([[0, 1], [1, 0]], 1, draws=10**12)
+    with pytest.raises(InvalidArgument, match="stragglers must be at most 1"):
+        codes.build("placed", held=[[0, 1], [1, 0]], stragglers=10**12)

@@ -76,3 +76,10 @@ def test_messages_of_errors() -> None:
         InvalidArgument, match="n_tasks must be at least 4, the workers of the largest class, but it is 3"
     ):
         binary_repetition(7, 1, n_tasks=3)
+
+
+def test_speeds_may_be_as_large_as_numbers_are() -> None:
+    assert (
+        binary_repetition(4, 2, speeds=[1e308] * 4).loads.tolist()
+        == binary_repetition(4, 2, speeds=[1.0] * 4).loads.tolist()
+    )

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 AnyIntArray: TypeAlias = IntArray | ShortIntArray
 
+MOST_DRAWS = 10_000
+"""Sets of random coefficients that a code tries at most; the best of more is hardly better."""
+
 
 def even_sizes(total: int, parts: int) -> IntArray:
     """Return `parts` sizes that add up to `total` and differ by at most one, the larger ones first.

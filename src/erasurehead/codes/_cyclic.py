@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from heapq import nsmallest
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
-from erasurehead.codes._assemble import from_rows, generator_of, stragglers_and_load
+from erasurehead.codes._assemble import MOST_DRAWS, from_rows, generator_of, stragglers_and_load
 from erasurehead.codes._base import GradientCode, one_message_code
 from erasurehead.codes._complex_rows import ComplexArray, real_rows
 from erasurehead.codes._exact_weights import banded_weights, dense_weights, shifted_weights
@@ -39,8 +40,8 @@ def cyclic_repetition(
         stragglers: number of stragglers to tolerate (s); give this or `load`.
         load: tasks per worker, s + 1; give this or `stragglers`.
         seed: seed of the random coefficients.
-        draws: how many sets of coefficients to try, of which the best is kept; by default 50, or as many as can be
-            tried in a few seconds if the load is large.
+        draws: how many sets of coefficients to try, of which the best is kept, at most 10,000; by default 50, or as
+            many as can be tried in a few seconds if the load is large.
 
     Structure:
         largest_coefficient: largest coefficient in magnitude, when the first of each row is one;
@@ -62,7 +63,7 @@ def cyclic_repetition(
     """
     n_workers = check_size("n_workers", n_workers)
     s, _ = stragglers_and_load(stragglers, load, n_workers)
-    draws = _affordable(n_workers, s) if draws is None else check_count("draws", draws, at_most=10_000)
+    draws = _affordable(n_workers, s) if draws is None else check_count("draws", draws, at_most=MOST_DRAWS)
     return _best_of(n_workers, s, check_count("seed", seed, at_least=0), draws)
 
 
@@ -75,12 +76,12 @@ def _best_of(n_workers: int, s: int, seed: int, draws: int) -> GradientCode:
         s: number of stragglers to tolerate.
     """
     random = generator_of(seed)
-    drawn = [_coefficients(n_workers, s, random) for _ in range(draws)]
-    drawn.sort(key=lambda candidate: float(np.abs(candidate).max()))
-    if not np.isfinite(drawn[0]).all():
+    drawn = (_coefficients(n_workers, s, random) for _ in range(draws))
+    best = nsmallest(_TRIED, drawn, key=lambda candidate: float(np.abs(candidate).max()))
+    if not np.isfinite(best[0]).all():
         raise invalid("draws", "must bring one draw whose equations can be solved", draws, "try another seed")
     refused: list[Unbearable] = []
-    for coefficients in drawn[:_TRIED]:
+    for coefficients in best:
         try:
             return _of_coefficients(
                 coefficients, {"n_workers": n_workers, "stragglers": s, "seed": seed, "draws": draws}

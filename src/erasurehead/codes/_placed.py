@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from heapq import nsmallest
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray, whole_numbers
-from erasurehead.codes._assemble import from_rows, generator_of
+from erasurehead.codes._assemble import MOST_DRAWS, from_rows, generator_of
 from erasurehead.codes._base import GradientCode, one_message_code
 from erasurehead.codes._exact_weights import dense_weights
 from erasurehead.codes._exactness import Unbearable
@@ -39,7 +40,7 @@ def placed(
         hosts: the name of the machine where each worker runs, as the engine calls it, because its data are there; by
             default replicas are kept apart.
         seed: seed of the random columns.
-        draws: how many of them to try.
+        draws: how many of them to try, at most 10,000.
 
     Structure:
         decoder: `"least_squares"`; largest_coefficient, amplification, amplification_bound, hardest.
@@ -64,7 +65,8 @@ def placed(
     if not any(len(own) for own in tasks_of):
         raise invalid("held", "must name, for each worker, the tasks that it holds", held, "such as [[0, 1], [1, 0]]")
     s = check_count("stragglers", stragglers, 0, n_workers - 1)
-    random, draws = generator_of(check_count("seed", seed, at_least=0)), check_count("draws", draws, at_most=10_000)
+    random = generator_of(check_count("seed", seed, at_least=0))
+    draws = check_count("draws", draws, at_most=MOST_DRAWS)
     sizes = np.array([len(own) for own in tasks_of])
     tasks, workers = np.concatenate(tasks_of), np.repeat(np.arange(n_workers), sizes)
     _check_holders(tasks, workers, s)
@@ -75,11 +77,10 @@ def placed(
     parameters = {"held": held, "stragglers": s, **where, "seed": seed, "draws": draws}
     if s == 0 and bool((np.bincount(tasks) == 1).all()):
         draws = 1  # all draws are alike
-    drawn = [_coefficients(tasks, workers, random.standard_normal((s + 1, n_workers))) for _ in range(draws)]
-    drawn.sort(key=lambda one: float(np.abs(one).max()))
+    drawn = (_coefficients(tasks, workers, random.standard_normal((s + 1, n_workers))) for _ in range(draws))
     kept: list[GradientCode] = []
     refused: list[Unbearable] = []
-    for coefficients in drawn[:_TRIED]:
+    for coefficients in nsmallest(_TRIED, drawn, key=lambda one: float(np.abs(one).max())):
         code = one_message_code(
             name="placed",
             parameters=parameters,
@@ -109,15 +110,17 @@ def _tasks(name: str, own: Sequence[int]) -> IntArray:
 
 
 def _check_holders(tasks: IntArray, workers: IntArray, s: int) -> None:
-    counts = np.bincount(tasks)
-    scarce = np.flatnonzero(counts <= s)
-    if not len(scarce):
+    named, counts = np.unique(tasks, return_counts=True)
+    few = named[counts <= s].tolist()
+    gaps = int(named[-1]) + 1 - len(named)  # numbers of tasks that nobody holds, as many as somebody cared to leave
+    if not (few or gaps):
         return
-    first, others = int(scarce[0]), len(scarce) - 1
+    unheld = [int(np.argmax(named != np.arange(len(named))))] if gaps else []
+    first, others = min([*few, *unheld]), len(few) + gaps - 1
     holders: list[int] = workers[tasks == first].tolist()
     who = f"only {numbered('worker', holders)}" if holders else "no worker"
     more = f", and {counted('task', others)} more {'have' if others > 1 else 'has'} too few" if others else ""
-    least = int(counts.min())
+    least = 0 if gaps else int(counts.min())
     hint = f"Put it on more workers, or use stragglers={least - 1}." if least else "Put it on some worker."
     sentence = f"held must have every task on {counted('worker', s + 1)} to tolerate {counted('straggler', s)}, but "
     raise InvalidArgument(

@@ -342,7 +342,7 @@ def build(name: str, **parameters: object) -> GradientCode:
     side = max(1.0, *(real(parameters.get(key, 0)) for key in ("order", "side", "smaller")))
     n_workers = max(1.0, real(parameters.get("n_workers", 1)), side**2 if side > 1.0 else 1.0)
     load = max(1.0, real(parameters.get("load", 0)), real(parameters.get("order", 0)) + 1.0)
-    coefficients = n_workers * max(1.0, load, real(parameters.get("stragglers", 0)) + 1)
+    coefficients = n_workers * max(load, min(real(parameters.get("stragglers", 0)) + 1, n_workers))
     if coefficients > _MANY:
         check_memory(f"{name} of {n_workers:,.0f} workers", _BYTES * coefficients, "name fewer workers")
     missing = [key for key, spec in specs.items() if spec.default is spec.empty and key not in parameters]

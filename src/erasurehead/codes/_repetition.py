@@ -262,5 +262,5 @@ def _equally_fast(speeds: Array, n_classes: int) -> IntArray:
     totals, classes = np.zeros(n_classes), np.empty(len(speeds), dtype=np.int64)
     for worker in np.argsort(-speeds, kind="stable").tolist():
         classes[worker] = int(totals.argmin())
-        totals[classes[worker]] += speeds[worker]
+        totals[classes[worker]] += speeds[worker] / speeds.max()  # whose sum is finite
     return classes

@@ -152,9 +152,8 @@ def check_rows(model: Delays, rows: object, first: int, count: int, n_workers: i
     values = real_numbers(f"what the delay model {model} returns", rows)
     if values.shape != (count, n_workers):
         raise invalid(f"what the delay model {model} returns", f"must have shape {(count, n_workers)}", values.shape)
-    wrong = np.argwhere(~(values >= 0.0))
-    if len(wrong):
-        step, worker = (int(place) for place in wrong[0])
+    if not (sound := values >= 0.0).all():  # workers ask before each message
+        step, worker = np.argwhere(~sound)[0].tolist()
         raise invalid(
             f"the delay of worker {worker} in step {first + step}, by {model},",
             "must be a number of seconds of at least 0, or inf",
