@@ -113,6 +113,18 @@ def test_a_change_that_lasts_is_followed_and_one_that_swings_is_not() -> None:
         assert sum(notice.kind == "rebalanced" for notice in swinging.notices) <= 7
 
 
+@pytest.mark.slow
+def test_who_was_too_slow_for_a_task_is_tried_again_and_works_once_it_has_become_faster() -> None:
+    usual, slow = (1.0, 1.0, 1.0, 1.0), (1.0, 1.0, 1.0, 0.02)
+    runs = [fit("uncoded(speeds='measured')", Machines(slow, later, 30), 400) for later in (usual, slow)]
+    recovered, stays = ([row.waited for row in run.steps] for run in runs)
+    assert recovered[100] == pytest.approx(1.375)  # three share the work of four
+    assert recovered[-1] == pytest.approx(1.0)
+    assert max(stays[3:]) == pytest.approx(3.125)  # its one task
+    assert np.mean(stays[3:]) <= 1.05 * 1.375
+    assert [notice.step for notice in runs[1].notices if notice.kind == "idle"] == [3, 148]
+
+
 def test_who_would_only_delay_the_others_gets_nothing_and_that_is_said() -> None:
     for text in ("uncoded(speeds=[1, 1, 0.001, 1])", "exact(load=2, speeds=[1, 1, 0.001, 1])"):
         run = fit(text, Machines((1.0, 1.0, 1.0, 1.0)), 5)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import final
 
 import numpy as np
@@ -30,6 +30,10 @@ LASTS = 3
 FIRST_PAUSE, LONGEST_PAUSE = 10, 640
 """Rounds from one move to the next at least: each move doubles the pause, and one in which none would pay halves it."""
 
+_SPENT = 0.1
+"""Of the time since the last move, over the moves so far and one, what trying who has nothing to do may take: it is
+counted as if it were as slow as it was."""
+
 
 @final
 class Speeds(Resumable):
@@ -39,7 +43,8 @@ class Speeds(Resumable):
     than all would need with the best ones, and at least 10 rounds have passed since the last move. That pause doubles
     with each move, up to 640 rounds, and halves, down to 10, whenever it has passed without a round in which others
     would have paid: speeds that swing back and forth move them ever more seldom. The first move is made as soon as it
-    is due. A worker of which nothing is known is taken to be like the median of the others.
+    is due. A worker of which nothing is known is taken to be like the median of the others. One that is too slow for
+    the least piece of work is given that piece now and then, as it may have become faster.
 
     Arguments:
         n_workers: number of workers.
@@ -87,22 +92,39 @@ class Speeds(Resumable):
         if 0.0 < work < math.inf and 0.0 < seconds < math.inf:
             self._rates[worker].append(work / seconds)
 
-    def settle(self) -> bool:
-        """End a round: move the shares if that is due, and return whether they were moved."""
+    def settle(self, idle: Collection[int] = (), least: float = 0.0) -> bool:
+        """End a round: move the shares if that is due, and return whether they were moved.
+
+        Arguments:
+            idle: the workers that have nothing to do.
+            least: the share of the work that somebody who has something to do has at least.
+        """
         speeds = self.speeds
         self._rounds += 1
-        ideal = speeds / speeds.sum()
-        longer = float((self._in_force / speeds).max() * speeds.sum()) - 1.0
-        pays = longer > LEAST_GAIN
+        takes = float((self._in_force / speeds).max())
+        resting = 0.0 if self._rounds <= self._pause else self._rounds * takes / (1 + self.moves)
+        tried = [worker for worker in idle if LASTS * least <= _SPENT * resting * speeds[worker]]
+        for worker in tried:
+            self._rates[worker] = deque([least / takes], maxlen=WINDOW)
+        if tried:
+            self._move()
+            self._rounds = self._pause  # nobody waits for longer than need be if it is as slow as before
+            return True
+        pays = takes * float(speeds.sum()) - 1.0 > LEAST_GAIN
         self._due, self._calm = (self._due + 1, 0) if pays else (0, self._calm + 1)
         if self._calm > self._pause > FIRST_PAUSE:
             self._pause, self._calm = self._pause // 2, 0
         if self._due < LASTS or (self.moves and self._rounds <= self._pause):
             return False
+        self._move()
+        return True
+
+    def _move(self) -> None:
+        """Put the best shares in force."""
+        speeds = self.speeds
         self._pause = min(2 * self._pause, LONGEST_PAUSE) if self.moves else FIRST_PAUSE
         self.moves += 1
-        self._in_force, self._due, self._rounds = ideal, 0, 0
-        return True
+        self._in_force, self._due, self._rounds = speeds / speeds.sum(), 0, 0
 
     def restore(self, state: Entries) -> None:
         super().restore(state)

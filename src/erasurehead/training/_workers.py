@@ -393,10 +393,14 @@ class WorkerPool(Resumable):
             self._speeds, self._moving = Speeds(n_workers, speeds), False
         return scheme
 
+    @property
+    def _idle(self) -> list[int]:
+        """The positions that have no task."""
+        return np.flatnonzero(self.assignment.code.loads == 0).tolist()
+
     def _tell_idle(self) -> None:
         """Say who was given nothing because the others are sooner through without it."""
-        code = self.assignment.code
-        idle = [self.assignment.worker_ids[position] for position in np.flatnonzero(code.loads == 0).tolist()]
+        idle = [self.assignment.worker_ids[position] for position in self._idle]
         if self._speeds is not None and idle:
             be = "get" if len(idle) > 1 else "gets"
             text = f"{numbered('worker', idle)} {be} no task, as the others are sooner through without it"
@@ -410,7 +414,7 @@ class WorkerPool(Resumable):
             position = self.assignment.positions.get(row.worker)
             if position is not None and not row.censored:
                 self._speeds.observe(position, row.work, row.seconds - (row.started or 0.0))
-        self._moving = self._speeds.settle() or self._moving
+        self._moving = self._speeds.settle(self._idle, 1.0 / self.assignment.code.n_tasks) or self._moving
 
     def _staying(self, n_workers: int) -> list[int]:
         """Return the positions that stay, ascending: those whose tasks most others hold leave first."""
