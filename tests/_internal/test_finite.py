@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from erasurehead._internal.arrays import finite, subtract
+from erasurehead._internal.arrays import finite
 
 LENGTHS = (1, 100, 8192, 20_000, (1 << 18) + 8195)
 
@@ -36,15 +36,3 @@ def test_numbers_whose_squares_are_too_large_are_finite(length: int, dtype: str)
 
 def test_opposite_infinities_are_not_finite() -> None:
     assert not finite(np.array([np.inf, -np.inf] * 8192))
-
-
-@pytest.mark.parametrize("length", LENGTHS)
-def test_a_difference_is_exact_and_says_whether_it_is_finite(length: int) -> None:
-    one, other = np.random.default_rng(0).normal(size=(2, length)).astype(np.float32)
-    out = np.empty_like(one)
-    assert subtract(one, other, out)
-    np.testing.assert_array_equal(out, one - other)
-    one[-1] = other[-1] = np.inf
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert not subtract(one, other, out)

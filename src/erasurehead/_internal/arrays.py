@@ -33,7 +33,6 @@ Tree: TypeAlias = "Mapping[str, Tree] | Sequence[Tree] | NDArray[Any] | str | in
 
 
 _ROW = 1 << 13  # elements: BLAS multiplies so few in one thread
-_PIECE = 1 << 18  # elements that stay in the cache
 
 
 def squared_norm(vector: Array) -> float:
@@ -66,16 +65,6 @@ def finite(vector: Array) -> bool:
             rows = vector[: len(vector) - rest].reshape(-1, 1, _ROW)
             total += np.matmul(rows, rows.swapaxes(1, 2)).sum()
         return bool(np.isfinite(total)) or bool(np.isfinite(vector).all())
-
-
-def subtract(one: Array, other: Array, out: Array) -> bool:
-    """Write the difference of two vectors, and return whether it is finite: each piece while it is in the cache."""
-    found = True
-    with np.errstate(over="ignore", invalid="ignore"):
-        for low in range(0, len(out), _PIECE):
-            piece = slice(low, low + _PIECE)
-            found &= finite(np.subtract(one[piece], other[piece], out=out[piece]))
-    return found
 
 
 def real_numbers(argument: str, values: object) -> Array:

@@ -13,6 +13,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Args = ParamSpec("Args")
 Result = TypeVar("Result")
 
+ir: Any = importlib.import_module("llvmlite.ir")
+instructions: Any = importlib.import_module("numba.extending").intrinsic
+"""Make a function of compiled code from one that builds its instructions."""
+
 FLOAT: Any = _numba.types.float64
 NOTHING: Any = _numba.types.void
 

@@ -94,6 +94,10 @@ class PytreeForm:
         ends = np.cumsum([0, *self.sizes]).tolist()
         return [(slice(*pair), shape) for pair, shape in zip(pairwise(ends), self.shapes, strict=True)]
 
+    def flat_parts(self, vector: Array) -> list[Array]:
+        """Return the parts of a vector that are leaves, of one dimension each."""
+        return [vector[place] for place, _ in self._places]
+
     def parts(self, vector: Array) -> list[Array]:
         """Return the parts of a vector that are leaves, as views."""
         return [vector[place].reshape(shape) for place, shape in self._places]

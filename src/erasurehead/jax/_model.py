@@ -11,6 +11,7 @@ from erasurehead.jax._averages import read
 from erasurehead.jax._form import PytreeForm, Transformation, jax, jnp, mapped
 from erasurehead.jax._programs import Programs
 from erasurehead.torch._rank_model import RankModel, TeamMoments, TeamMomentum
+from erasurehead.torch._streams import subtract
 
 
 def named(tree: Any) -> dict[str, Any]:
@@ -147,10 +148,9 @@ class PytreeModel(RankModel):
         self.written = None
 
     def change(self, before: Array, out: Array) -> bool:
-        base, parts = self.form.parts(before[: self.length]), self.form.parts(out)
-        for numbers, own, part in zip(self.form.seen(jax.tree.leaves(self.params)), base, parts, strict=True):
-            np.subtract(numbers, own, out=part)
-        return finite(out)
+        base, parts = self.form.flat_parts(before[: self.length]), self.form.flat_parts(out)
+        seen = (numbers.reshape(-1) for numbers in self.form.seen(jax.tree.leaves(self.params)))
+        return subtract(zip(seen, base, parts, strict=True), out)
 
     def finite(self) -> bool:
         return finite(self.read(self.room()))

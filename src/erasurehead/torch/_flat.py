@@ -17,9 +17,10 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from erasurehead._internal.arrays import Array, subtract
+from erasurehead._internal.arrays import Array
 from erasurehead._internal.flat_tensors import cut
 from erasurehead.errors import invalid
+from erasurehead.torch._streams import subtract
 
 _WIDE = torch.float64
 
@@ -178,13 +179,16 @@ class Flat:
                     torch.sub(piece, old, out=own) for (piece, own), old in zip(each, cut(base, pieces), strict=True)
                 ]
             return finite(moved)
-        begin, found = 0, True
-        for piece, stage in parts(out, pieces):
-            alike = piece.device.type == "cpu" and piece.dtype == stage.dtype
-            now = (piece if alike else stage.copy_(piece)).reshape(-1).numpy()
-            own = slice(begin, begin := begin + len(now))
-            found &= subtract(now, before[own], out[own])
-        return found
+
+        def those() -> Iterator[tuple[Array, Array, Array]]:
+            begin = 0
+            for piece, stage in parts(out, pieces):
+                alike = piece.device.type == "cpu" and piece.dtype == stage.dtype
+                now = (piece if alike else stage.copy_(piece)).reshape(-1).numpy()
+                own = slice(begin, begin := begin + len(now))
+                yield now, before[own], out[own]
+
+        return subtract(those(), out)
 
     def there(self, version: Array) -> torch.Tensor:
         """Return a vector that stays as it is where the model is, and keep it there until the next `write`."""
