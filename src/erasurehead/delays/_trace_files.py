@@ -25,7 +25,7 @@ from erasurehead.datasets._readers.csv import lines_of_table
 from erasurehead.datasets._readers.delimiters import guess_delimiter
 from erasurehead.datasets._readers.files import text_lines
 from erasurehead.datasets._readers.layouts import TableLayout, csv_reader
-from erasurehead.datasets._readers.table import checked_names
+from erasurehead.datasets._readers.names import checked_names
 from erasurehead.delays._base import MOST_SECONDS
 from erasurehead.delays._run_traces import read_arrivals
 from erasurehead.delays._trace import Trace

@@ -15,7 +15,8 @@ from erasurehead._internal.documents import PlainData
 from erasurehead.datasets._preprocessing.design import Feature, Numeric, OneHot, Words
 from erasurehead.datasets._preprocessing.label_copies import LabelCopy
 from erasurehead.datasets._readers.fields import EXACT
-from erasurehead.datasets._readers.table import Column, NumberColumn, Table, as_option
+from erasurehead.datasets._readers.names import as_option
+from erasurehead.datasets._readers.table import Column, NumberColumn, Table
 
 if TYPE_CHECKING:
     from erasurehead.datasets._preprocessing.table_encoding import TableEncoding

@@ -15,7 +15,8 @@ from erasurehead.datasets._readers.csv import Kind
 from erasurehead.datasets._readers.fields import not_a_number
 from erasurehead.datasets._readers.index_columns import index_columns, nameless_behind
 from erasurehead.datasets._readers.mixed_columns import Tally
-from erasurehead.datasets._readers.table import Column, Table, TextColumn, are_numbers, as_option, listed
+from erasurehead.datasets._readers.names import as_option, listed
+from erasurehead.datasets._readers.table import Column, Table, TextColumn, are_numbers
 from erasurehead.errors import DataError, UndeclaredText, invalid
 
 DateOrder: TypeAlias = Literal["day-first", "month-first"]

@@ -22,7 +22,8 @@ from erasurehead.datasets._preprocessing.columns import DATE_ORDERS, Columns
 from erasurehead.datasets._preprocessing.design import WordBlock, Words
 from erasurehead.datasets._preprocessing.vocabulary import Vocabulary
 from erasurehead.datasets._readers.fields import DATED, is_short_date
-from erasurehead.datasets._readers.table import Column, NumberColumn, Table, TextColumn, as_option, as_texts
+from erasurehead.datasets._readers.names import as_option
+from erasurehead.datasets._readers.table import Column, NumberColumn, Table, TextColumn, as_texts
 from erasurehead.errors import DataError
 
 Kind: TypeAlias = Literal["day", "month", "weekday", "hour", "ordinal", "count"]

@@ -16,16 +16,8 @@ import numpy as np
 from erasurehead.datasets._readers.arrow import arrow_column, is_category
 from erasurehead.datasets._readers.fields import MISSING
 from erasurehead.datasets._readers.layouts import TableLayout
-from erasurehead.datasets._readers.table import (
-    Column,
-    Table,
-    TextColumn,
-    as_texts,
-    check_finite,
-    checked_names,
-    joined,
-    read_columns,
-)
+from erasurehead.datasets._readers.names import checked_names
+from erasurehead.datasets._readers.table import Column, Table, TextColumn, as_texts, check_finite, joined, read_columns
 from erasurehead.datasets._readers.values import column_of, numbers_of
 from erasurehead.errors import DataError, MissingExtra
 

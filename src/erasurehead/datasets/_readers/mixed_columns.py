@@ -9,7 +9,8 @@ import numpy as np
 
 from erasurehead.datasets._readers.decimals import MOST_STRAYS, if_decimal
 from erasurehead.datasets._readers.fields import not_a_number, parse, written
-from erasurehead.datasets._readers.table import Table, TextColumn, as_option
+from erasurehead.datasets._readers.names import as_option
+from erasurehead.datasets._readers.table import Table, TextColumn
 from erasurehead.errors import DataError
 
 MOST_CODES = 20

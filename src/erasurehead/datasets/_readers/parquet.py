@@ -15,7 +15,8 @@ from erasurehead._internal.documents import PlainData
 from erasurehead._internal.user_files import beginning
 from erasurehead.datasets._readers.arrow import arrow_column, is_category
 from erasurehead.datasets._readers.fields import MISSING
-from erasurehead.datasets._readers.table import Table, as_option, check_finite, checked_names, joined, read_columns
+from erasurehead.datasets._readers.names import as_option, checked_names
+from erasurehead.datasets._readers.table import Table, check_finite, joined, read_columns
 from erasurehead.errors import DataError, MissingExtra
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -20,6 +19,7 @@ from erasurehead.datasets._readers.fields import (
     parse,
     plain,
 )
+from erasurehead.datasets._readers.names import as_option, listed
 from erasurehead.errors import DataError
 
 Place: TypeAlias = Callable[[int], str]
@@ -212,19 +212,6 @@ def joined(parts: Sequence[Column]) -> Column:
     return TextColumn(np.concatenate(codes), tuple(code_of))
 
 
-def checked_names(names: Sequence[str], source: str) -> tuple[str, ...]:
-    """Return the names of a table's columns.
-
-    Raises:
-        DataError: if there are none, or two have the same name.
-    """
-    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
-    if twice is not None or not names:
-        fault = "no columns" if twice is None else f"two columns with the name {twice!r}; rename one of them"
-        raise DataError(f"{source} has {fault}.")
-    return tuple(names)
-
-
 @dataclass(frozen=True, eq=False)
 class Table:
     """Columns of equal length.
@@ -299,21 +286,3 @@ def check_finite(column: Column, place: Place) -> None:
     if isinstance(column, NumberColumn) and bool(np.isinf(column.values).any()):
         row = int(np.argmax(np.isinf(column.values)))
         raise DataError(f"{place(row)}: {column.values[row]} is not a finite number; {FINITE}.")
-
-
-def listed(names: Iterable[str], between: str = ", ") -> str:
-    """Return names as options take them: one that contains a comma is quoted.
-
-    >>> listed(["town", "size, m2"])
-    'town, "size, m2"'
-    """
-    return between.join('"{}"'.format(name.replace('"', '""')) if "," in name else name for name in names)
-
-
-def as_option(*names: str) -> str:
-    """Return names as the value of an option in a shell.
-
-    >>> as_option("town", "price")
-    'town,price'
-    """
-    return shlex.quote(listed(names, ","))
