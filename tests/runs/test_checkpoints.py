@@ -253,8 +253,11 @@ def put(*path: Any) -> Any:
         (put("version", 1), "has version 1 of the format, of which this version of erasurehead reads 15"),
         (put("format", "pickle"), "its format is 'pickle'"),
         (put("checkpoint", "step", 4), "it is that of step 4"),
-        (put("checkpoint", "step", -1), "step must be at least 0"),
-        (put("checkpoint", "files", {"../../passwd": {}}), "no checkpoint has a file '../../passwd'"),
+        (put("checkpoint", "step", -1), "step must be a whole number of at least 0"),
+        (
+            put("checkpoint", "files", {"../../passwd": {"bytes": 0, "sha256": "", "tensors": {}}}),
+            "no checkpoint has a file '../../passwd'",
+        ),
         (
             put("checkpoint", "records", {"/etc/passwd": [5, "0" * 64]}),
             "'/etc/passwd' is not the name of a rows file",
@@ -268,9 +271,11 @@ def put(*path: Any) -> Any:
         (put("checkpoint", "records", {"rows": [16, "0" * 64]}), "rows is damaged: its first 16 bytes are not those"),
         (put("checkpoint", "records", {"rows": [16, "0" * 63]}), "no checksum"),
         (put("checkpoint", "records", {"rows": 16}), "(an entry is not what it should be)"),
-        (put("checkpoint", "records", True), "(an entry is not what it should be)"),
+        (put("checkpoint", "records", True), "records must be an object with keys"),
         (
-            put("checkpoint", "files", {"tensors-0000000.safetensors": {"tensors": {"0": ["float64"]}}}),
+            put(
+                "checkpoint", "files", {"tensors-0.safetensors": {"bytes": 0, "sha256": "", "tensors": {"0": ["<f8"]}}}
+            ),
             "(an entry is not what it should be)",
         ),
         (put("checkpoint", "state", {"x": {"$tensor": 99}}), "there is no tensor 99"),
@@ -278,7 +283,7 @@ def put(*path: Any) -> Any:
         (put("checkpoint", "state", {"x": {"$float": "__import__"}}), "holds no state"),
         (put("checkpoint", "state", [1, 2]), "holds no state"),
         (put("checkpoint", "next_file", "7"), "next_file must be a whole number"),
-        (lambda document: document["checkpoint"].pop("facts"), "there is no 'facts'"),
+        (lambda document: document["checkpoint"].pop("facts"), "facts is missing"),
     ],
 )
 def test_a_forged_manifest_is_passed_over(tmp_path: Path, change: Any, said: str) -> None:

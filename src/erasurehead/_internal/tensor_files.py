@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.storage.folders import Folder
 from erasurehead._internal.tensor_format import DTYPES, Slot, decode_tensors, header, slot_of
+from erasurehead._internal.typed import COUNT, KEY
 from erasurehead.errors import DataError, invalid, unreadable
 
 _NAME = "x"
@@ -46,7 +47,7 @@ class TensorFile:
         tensors: number -> dtype and shape.
     """
 
-    size: int
+    size: Annotated[int, COUNT] = field(metadata={KEY: "bytes"})
     sha256: str
     tensors: Mapping[int, Slot]
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from erasurehead._internal.arrays import AnyArray
 from erasurehead._internal.documents import Entries, PlainData, from_json
-from erasurehead.errors import DataError
+from erasurehead._internal.storage.sealed import Unfit
+from erasurehead.errors import DataError, check_count
 
 _LENGTH = 8  # bytes that say how long the header is
 _TYPES: Mapping[str, np.dtype[Any]] = {
@@ -48,6 +49,18 @@ class Slot:
         for length in self.shape:
             size *= length
         return size
+
+    @classmethod
+    def from_plain(cls, entry: Any) -> Slot:
+        """Return the slot that `as_plain` wrote; raises `ValueError` and the like for anything else."""
+        dtype, shape = entry
+        if dtype not in DTYPES:
+            raise Unfit(f"a tensor of {dtype!r}")
+        return cls(np.dtype(dtype), tuple(check_count("shape", length, at_least=0) for length in shape))
+
+    def as_plain(self) -> list[Any]:
+        """Return it as plain JSON data."""
+        return [self.dtype.name, list(self.shape)]
 
 
 def slot_of(array: AnyArray) -> Slot:

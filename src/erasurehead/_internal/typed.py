@@ -177,7 +177,7 @@ def written(value: Any) -> Any:
     if _is_array(value):
         return value.tolist() if value.dtype.kind == "f" else differences(value)
     if isinstance(value, Mapping):
-        return {key: written(item) for key, item in cast("Entries", value).items()}
+        return {str(key): written(item) for key, item in cast("Entries", value).items()}
     return [written(item) for item in cast("Sequence[Any]", value)] if isinstance(value, tuple | list) else value
 
 
@@ -207,7 +207,7 @@ def maker(kind: Any) -> _Maker:
         some = _list_of(maker(inside[0]))
         return (lambda value: tuple(some(value))) if ... in inside else _tuple_of([maker(one) for one in inside])
     if origin in (dict, Mapping):
-        return _mapping_of(maker(inside[1]))
+        return _mapping_of(int if inside[0] is int else _same, maker(inside[1]))
     if is_typeddict(kind):
         return _typed_dict(kind)
     if hasattr(kind, "from_plain"):
@@ -290,8 +290,8 @@ def _tuple_of(items: Sequence[_Maker]) -> _Maker:
     return make
 
 
-def _mapping_of(item: _Maker) -> _Maker:
-    return lambda value: _each((key, item, one) for key, one in _object(value).items())
+def _mapping_of(key: _Maker, item: _Maker) -> _Maker:
+    return lambda value: _each((key(name), item, one) for name, one in _object(value).items())
 
 
 def _typed_dict(kind: Any) -> _Maker:
