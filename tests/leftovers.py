@@ -11,7 +11,7 @@ from pathlib import Path
 from .bounded import PROMPT
 
 SHARED = Path("/dev/shm")
-_OWNER = re.compile(r"erasurehead-(\d+)-")
+_OWNER = re.compile(r"(?:erasurehead-|joblib_memmapping_folder_|torch_)(\d+)[-_]")
 
 
 def unclaimed() -> set[str]:

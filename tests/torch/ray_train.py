@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-os.environ["RAY_DEDUP_LOGS"] = "0"  # lines of several ranks may be alike
-os.environ["RAY_raylet_start_wait_time_s"] = "120"  # a busy machine takes longer than the 30 s that Ray gives it
+# Lines of several ranks may be alike, and a busy machine may take longer to start Ray than the 30 s that it is given.
+os.environ |= {"RAY_DEDUP_LOGS": "0", "RAY_raylet_start_wait_time_s": "120"}
 
 import ray
 import ray.train

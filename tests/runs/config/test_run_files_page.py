@@ -30,8 +30,12 @@ RUN_FILES = [
 ]
 
 
+@cache
 def in_tests() -> list[tuple[str, str]]:
-    """Return the texts in the tests that are run files, good and bad ones, with their places."""
+    """Return the texts in the tests that are run files, good and bad ones, with their places.
+
+    They are looked for by the tests that need them: as parameters, they would be by each process that collects them.
+    """
     found: list[tuple[str, str]] = []
     for path in sorted((ROOT / "tests").rglob("*.py")):
         program = path.read_text(encoding="utf-8")
@@ -56,11 +60,7 @@ _NAMED = f"(?:{'|'.join(sorted(SECTIONS))})"
 LIKE_A_RUN_FILE = re.compile(
     rf"""\[\[?{_NAMED}[.\]]|(?:^[ \t]*|["']){_NAMED}(?:\.\w+)* ?= ?(?:["'\[{{\d]|true|false)""", re.MULTILINE
 )
-"""What a program has that holds a run file: a header of a section, or a value that is given to one, or to a key of it.
-
-To parse all of the tests takes a second and a half, in each of the processes that they are dealt out to.
-"""
-IN_TESTS = in_tests()
+"""What a program has that holds a run file: a header of a section, or a value that is given to one, or to a key of it."""
 KINDS = [(Config, "keys"), (ConsensusConfig, "keys of peers")]
 
 
@@ -113,14 +113,15 @@ def test_the_schema_takes_every_run_file_of_the_documentation(page: str, text: s
     assert faults_of(tomllib.loads(text)) == []
 
 
-@pytest.mark.parametrize(("place", "text"), IN_TESTS)
-def test_the_schema_and_the_program_take_the_same_run_files_of_the_tests(place: str, text: str) -> None:
-    tables = tomllib.loads(text)
-    assert (faults_of(tables) == []) == is_taken(tables), place
+@pytest.mark.xdist_group("run files of the tests")  # looked for once
+def test_the_schema_and_the_program_take_the_same_run_files_of_the_tests() -> None:
+    read = ((place, tomllib.loads(text)) for place, text in in_tests())
+    assert [place for place, tables in read if (faults_of(tables) == []) != is_taken(tables)] == []
 
 
+@pytest.mark.xdist_group("run files of the tests")
 def test_there_are_run_files_of_both_kinds_good_and_bad() -> None:
-    read = [tomllib.loads(text) for _, text in [*RUN_FILES, *IN_TESTS]]
+    read = [tomllib.loads(text) for _, text in [*RUN_FILES, *in_tests()]]
     assert {("consensus" in tables, is_taken(tables)) for tables in read} >= {
         (True, True),
         (False, True),
