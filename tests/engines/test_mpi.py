@@ -65,7 +65,8 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {ENDED: ["it did not"]}
     with said.open("w") as output, contextlib.suppress(subprocess.TimeoutExpired):
         command = job(RANKS, "-c", INSIDE, *words)
-        subprocess.run(command, stdout=output, stderr=output, timeout=PATIENCE, check=False, env=environment(folder))
+        within = environment(folder)
+        subprocess.run(command, stdout=output, stderr=output, timeout=2 * PATIENCE, check=False, env=within)
         found[ENDED] = []
     assert report.is_file(), said.read_text()
     for case in ElementTree.parse(report).iter("testcase"):

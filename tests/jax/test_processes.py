@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="ranks beside each other need Linux"),
     pytest.mark.processes,
     pytest.mark.slow,
-    pytest.mark.timeout(PATIENCE),
+    pytest.mark.timeout(2 * PATIENCE),
 ]
 
 HERE = Path(__file__).parent
@@ -43,7 +43,7 @@ def test_the_others_go_on_when_a_rank_is_killed_and_another_joins(victim: int, t
             said.extend(map(json.loads, launcher.stdout))
 
     def until(count: int) -> None:
-        deadline = time.monotonic() + PATIENCE / 2
+        deadline = time.monotonic() + PATIENCE
         while sum("up" in one for one in said) < count and launcher.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
         assert sum("up" in one for one in said) >= count

@@ -60,7 +60,7 @@ _NAMED = f"(?:{'|'.join(sorted(SECTIONS))})"
 LIKE_A_RUN_FILE = re.compile(
     rf"""\[\[?{_NAMED}[.\]]|(?:^[ \t]*|["']){_NAMED}(?:\.\w+)* ?= ?(?:["'\[{{\d]|true|false)""", re.MULTILINE
 )
-"""What a program has that holds a run file: a header of a section, or a value that is given to one, or to a key of it."""
+"""What a program has that holds a run file: a header of a section, or a value that is given to one or to its keys."""
 KINDS = [(Config, "keys"), (ConsensusConfig, "keys of peers")]
 
 
