@@ -419,9 +419,7 @@ def test_a_support_that_is_no_ascending_list_of_parameters_is_refused(support: l
             shard.support = np.array(support)
             return shard
 
-    with pytest.raises(
-        InvalidArgument, match=r"problem must have shards whose support is ascending places among 0\.\.5"
-    ):
+    with pytest.raises(InvalidArgument, match=r"problem must have shards whose support is ascending places"):
         train(
             Elsewhere(PROBLEM.rows, PROBLEM.centres),
             schemes.uncoded(6),
@@ -454,16 +452,10 @@ class _OfOneTask(Quadratic):
         return shard
 
 
-@pytest.mark.parametrize(
-    ("mistake", "said"),
-    [
-        ("divides", "objective is .* by their `combine`, and .* `loss`"),
-        ("adds", "norm of the gradient is .* `gradient`"),
-    ],
-)
-def test_a_problem_of_your_own_whose_shards_do_not_add_up_to_it_is_refused(mistake: str, said: str) -> None:
+@pytest.mark.parametrize("mistake", ["divides", "adds"])
+def test_a_problem_of_your_own_whose_shards_do_not_add_up_to_it_is_refused(mistake: str) -> None:
     witness, optimizer = _Silent(), GradientDescent(np.zeros(6), 0.01)
-    with pytest.raises(InvalidArgument, match=f"do not add up to it: at the first model the {said}"):
+    with pytest.raises(Diverged, match="do not add up to it: at the first model the objective and the norm of"):
         train(_OfOneTask(mistake), schemes.uncoded(6), optimizer, VirtualEngine(), 8, [witness])
     assert witness.run is not None
     assert witness.run.status == "diverged"

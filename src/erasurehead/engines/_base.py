@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import math
 import socket
-import sysconfig
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
@@ -326,24 +324,18 @@ class NoRoom(EngineError):
 _MOST_TOLD = 500  # characters of an exception's text
 
 
-_OTHERS = (
-    *{str(Path(__file__).parents[1]), *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))},
-    *("<frozen", "<string", "<__array_function__"),
-)
-"""How file names of code begin that is no user's own: of this library, of Python, installed or generated."""
-
-
 def told(error: BaseException) -> str:
     """Return the text of an exception, truncated so that it fits into records and pipes.
 
-    The traceback stays in the worker, so the text says which function of the user's own failed, if any, and in which
-    line. Its file is not known there, if it is the user's main program.
+    The traceback stays in the worker, so the text says which function that is not the library's was called, and the
+    line in it. Its file is not known there, if it is the user's main program.
     """
     text = f"{type(error).__name__}: {error}"
     text = text if len(text) <= _MOST_TOLD else f"{text[:_MOST_TOLD]}..."
-    frames = traceback.walk_tb(None if isinstance(error, ErasureHeadError) else error.__traceback__)
-    lines = [(frame.f_code, line) for frame, line in frames if not frame.f_code.co_filename.startswith(_OTHERS)]
-    return f"{text} (in {lines[-1][0].co_qualname}, line {lines[-1][1]})" if lines else text
+    for frame, line in traceback.walk_tb(None if isinstance(error, ErasureHeadError) else error.__traceback__):
+        if not frame.f_globals["__name__"].startswith("erasurehead."):
+            return f"{text} (in {frame.f_code.co_qualname}, line {line})"
+    return text
 
 
 class Engine(ABC):

@@ -57,7 +57,7 @@ def pack(program: Program, delays: Delays | None, small: int = SMALL) -> PackedP
 
     try:
         head: bytes = cast("Any", cloudpickle).dumps((program, delays), protocol=5, buffer_callback=take)
-    except (TypeError, ValueError, AttributeError, RecursionError, pickle.PicklingError) as error:
+    except Exception as error:  # of whatever the parts are
         rule, hint = "must not hold what pickle cannot copy", "let workers make it themselves when they first need it"
         raise invalid("what workers are sent, problem and delays,", rule, first_line(error), hint) from error
     return PackedProgram(head, tuple(arrays))

@@ -91,17 +91,15 @@ def check_wire(code: GradientCode, engine: Engine) -> None:
         check_rounding(code, engine.message_rounding, given=("wire", wire))
 
 
-def check_parts(problem: object, optimizer: object) -> None:
+def check_parts(problem: Problem, optimizer: Optimizer) -> None:
     """Raise if the problem is not a problem, or the optimizer not an optimizer.
 
     Raises:
         InvalidArgument: if so; the error names the argument.
     """
-    if not isinstance(problem, Problem):
-        raise invalid("problem", "must be a problem", problem, "such as problems.LogisticRegression(X, y)")
-    if not isinstance(optimizer, Optimizer):
-        hint = "such as optimizers.Nesterov(problem.initial(), rate=0.1)"
-        raise invalid("optimizer", "must be an optimizer", optimizer, hint)
+    check_type("problem", problem, Problem, "must be a problem", "such as problems.LogisticRegression(X, y)")
+    hint = "such as optimizers.Nesterov(problem.initial(), rate=0.1)"
+    check_type("optimizer", optimizer, Optimizer, "must be an optimizer", hint)
     if not (hasattr(optimizer, "x") and hasattr(optimizer, "rejected")):
         hint = "its own __init__ calls super().__init__(x)"
         raise invalid(

@@ -30,7 +30,6 @@ from erasurehead.training._arguments import (
 from erasurehead.training._callbacks import Callback, check_callbacks
 from erasurehead.training._evaluation import (
     Snapshots,
-    contradiction,
     lowest,
     unseen_gain,
     why_worse,
@@ -103,11 +102,10 @@ def train(
 
     Raises:
         InvalidArgument: if an argument is invalid; raised before any worker is started, unless only a step shows it, as
-            of an optimizer of your own that does not count its steps, or of a problem of your own whose shards do not
-            add up to it.
+            of an optimizer of your own that does not count its steps.
         Unreachable: when too many workers have died for the wait rule; callbacks have seen the run so far.
         Diverged: when the model is not finite any more, or when after at least 10 steps its objective ends up a tenth
-            above that of the first model; likewise.
+            above that of the first model, or the shards of a problem of your own do not add up to it; likewise.
         RecordsError: when records cannot be written any more; likewise.
 
     >>> import numpy as np
@@ -173,13 +171,8 @@ def train(
         if not run.stopped:
             why = f"{stopped_by(error)} while the models were evaluated"
             run = replace(run, status="interrupted", stopped=why)
-    if failure is None and not run.stopped:
-        if run.final is not None and stopping.told is not None:
-            failure = contradiction(problem, run.final, stopping.told)
-        if failure is None and (why := why_worse(run, optimizer.remedy)):
-            failure = Diverged(why)
-        if failure is not None:
-            run = replace(run, status="diverged", stopped=str(failure))
+    if failure is None and not run.stopped and (why := why_worse(run, optimizer.remedy, problem, stopping.told)):
+        failure, run = Diverged(why), replace(run, status="diverged", stopped=why)
     for watcher in training.watchers:
         watcher.on_end(run)
     training.stepped.oracle.rounds.log.ask()

@@ -468,8 +468,7 @@ def _placed(code: GradientCode, shard: Shard, n_coordinates: int) -> tuple[IntAr
     if support is not None and (
         support.dtype.kind not in "iu" or support[0] < 0 or (support[1:] <= support[:-1]).any()
     ):
-        rule = f"must have shards whose support is ascending places among 0..{n_coordinates - 2}, each once"
-        raise invalid("problem", rule, np.asarray(shard.support))
+        raise invalid("problem", "must have shards whose support is ascending places of parameters", shard.support)
     if code.n_pieces == 1:
         return None, None if support is None else support[np.newaxis, :]
     everything = np.arange(n_coordinates)

@@ -297,7 +297,7 @@ class RoundRunner(Resumable):
             return None
         if tried:
             return _Outcome(decoding, overflowed=True)
-        raise diverged(order.step, "gradient estimate is", order.step > 0)
+        raise diverged(order.step, "gradient estimate is")
 
     def _parts(self, decoding: Decoding, vectors: Vectors, current: Round) -> Iterator[PartialGradient]:
         """Yield what each message says of its own tasks, in the order of the messages."""

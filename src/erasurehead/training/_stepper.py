@@ -27,10 +27,10 @@ from erasurehead.optimizers._order_kinds import asks_curvature, block_of, models
 from erasurehead.problems import Problem
 
 
-def diverged(step: int, what: str, moved: bool) -> Diverged:
-    """Return the error for something that is not finite, in a step before which the model has moved, or has not yet."""
+def diverged(step: int, what: str) -> Diverged:
+    """Return the error for something that is not finite before a step moves the model."""
     first = "the model has not moved yet, so that the cause is the first model, the data or the problem"
-    return Diverged(f"step {step}: the {what} not finite: {'the model has diverged' if moved else first}")
+    return Diverged(f"step {step}: the {what} not finite: {'the model has diverged' if step else first}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ class Stepper(Generic[A, R]):
         answered = self._oracle.answer(order, tried)
         value, step = answered.answer.value, answered.order.step
         if value is not None and not math.isfinite(value) and not tried:  # gradients may be finite there
-            raise diverged(step, "objective is", step > 0)
+            raise diverged(step, "objective is")
         with uninterrupted():  # once the model has moved, the step must be recorded
             taken = optimizer.step
             _tell(optimizer, answered.answer)
@@ -111,7 +111,7 @@ class Stepper(Generic[A, R]):
             if not isinstance(optimizer.x, np.ndarray) or optimizer.x.shape != shape:  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise invalid("optimizer", f"must leave a model of shape {shape} in x", optimizer.x)
             if not finite(optimizer.x):
-                raise diverged(step, "model that it ends with is", True)
+                raise Diverged(f"step {step}: the model that it ends with is not finite: the model has diverged")
             for model in (optimizer.x, optimizer.best):
                 freeze(model)
             return self._oracle.record(answered, optimizer)

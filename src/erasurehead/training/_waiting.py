@@ -102,7 +102,7 @@ class UnmetRules:
         reasons = [*current.refused.values()]
         if reasons and not current.view.arrived and {*reasons} == {NOT_FINITE}:  # no worker's fault
             what = "only message is" if len(reasons) == 1 else f"{len(reasons)} messages are all"
-            raise diverged(current.order.step, what, current.order.step > 0)
+            raise diverged(current.order.step, what)
         erased = {*current.failed, *self.monitor.accused(current)}
         erased |= {current.assignment.workers_of_rows[message] for message in current.refused}
         if current.named:
@@ -124,7 +124,7 @@ class UnmetRules:
             stops and 2 * bad > came
         ):  # fewer may be workers that lie, or have bad data; when models diverge, most overflow
             what = f"vectors of {bad} of {came} messages are"
-            raise diverged(current.order.step, what, current.order.step > 0)
+            raise diverged(current.order.step, what)
         if stops or len(current.out_of_reach()) == current.assignment.code.n_tasks:
             raise Unreachable(current.why_never(self.pool.dead))
         return WaitsFor.RULE if self.leaves_out(current) else WaitsFor.REST
