@@ -357,6 +357,14 @@ def test_where_work_takes_time_a_block_is_asked_for_once_as_much_was_spent(late:
     assert run.ended == "converged"
 
 
+@pytest.mark.parametrize("seed", [0, 17])
+def test_a_first_message_that_happened_to_be_quick_does_not_make_work_cheap(seed: int) -> None:
+    """Others that sum a block may take a hundred times as long, and do nothing else where late work is carried on."""
+    engine = VirtualEngine(Exponential(0.5, seed=seed, scale_with_load=True), "carry")
+    run = fit(collinear("logistic"), engine, 4, scheme=schemes.adaptive(12, load=1), evaluate_every=0)
+    assert max(row.work for row in run.arrivals) == 2.0
+
+
 def first_columns(problem: Problem, scheme: Scheme) -> int | None:
     """Return the step from few arrivals that first uses a block, if one does, where late work is carried on."""
     engine = VirtualEngine(Exponential(0.5, seed=1, scale_with_load=True), "carry", seconds_per_task=1e-3)

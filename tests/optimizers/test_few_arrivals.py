@@ -234,6 +234,19 @@ def test_workers_that_were_late_once_do_not_decide_for_ever(seed: int, late: str
     assert run.ended == "converged"
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_who_is_slow_for_good_is_waited_for_once_the_others_have_been_regular(seed: int) -> None:
+    """With late work dropped, nobody who takes five times as long is ever heard in a step from few arrivals."""
+    rng = np.random.default_rng(seed)
+    rows = 0.3 * rng.normal(1.0, 0.05, (1000, 12))
+    rows[0] = rng.exponential(3.0, 12)
+    rows[0, :2], rows[1:, :2] = 15.0, 1.5
+    run = fit(problem(), Fixed(rows.tolist()), evaluate_every=0, scheme=schemes.adaptive(12, load=1))
+    assert early(run) < 50
+    assert run.steps[early(run) - 1].decision["why"] == "missing"
+    assert run.ended == "converged"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 @pytest.mark.parametrize(

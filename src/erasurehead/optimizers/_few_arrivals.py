@@ -35,6 +35,7 @@ _BUSY = 4 / 3  # likewise, for each worker who is at it, if late work is carried
 _SHARED = 1.25  # times as many messages as news, of parts that have several workers
 _PROMPT, _NEVER = 2.0, 8.0  # times as long as one in ten, that nine in ten take, and that none does, if nobody is late
 _LITTLE = 0.5  # of the time in which the first answers came, that more work may take
+_FIRST_WORK = 2.0  # times a gradient's, that a message for the first order is: it asks for curvatures, too
 _OWN, _SHARE = 3, 0.3  # models of parts' own, and of all parts at most, after which no more are asked for
 _ALIKE, _BELOW = 0.6, 1.5  # see `_own_of`
 _GRADIENTS, _NEWTON_STEPS, _FEWEST = 60, 3, 3  # the work of such a model; its steps; products in a step, at least
@@ -78,15 +79,16 @@ class FewArrivals(Resumable):
     none, as that of an exponential: far off, few parts make all others' gradients nothing, and no step leads back. What
     was learnt is dropped, and the whole gradient is that of the first model if the level has never been known.
     Whole gradients also follow where some part has not been heard after fifteen times as many arrivals as
-    there are parts (`"missing"`), where the gradients of all parts are too many numbers to keep (`"size"`), and where
-    the rule waits for one as it comes nearly as soon. They follow, too, if nobody is late any more (`"prompt"`): if the
-    last messages, three of each part, have taken about as long as each other, nine in ten less than twice as long as
-    one in ten, and none eight times. The first whole gradient and the sum of the newest ones make
-    another pair. Where Newton steps of the workers' own data can follow (`LocalNewton`), whole gradients come sooner:
-    when the level has fallen in the last six times as many arrivals as there are parts by less than a thousandth (if
-    late work is carried on: a hundredth, or 3e-4 with more than twelve parts) of what it has fallen in all, and not
-    much less in their second half, in which it was least, than in their first (`"slow"`): where it has nearly come to
-    its end, these steps are the fastest.
+    there are parts (`"missing"`), or, where late work is dropped, after three times as many that took about as long as
+    each other: then it is slow for good, and will not be heard from. So they do where the gradients of all parts are
+    too many numbers to keep (`"size"`), and where the rule waits for one as it comes nearly as soon. They follow, too,
+    if nobody is late any more (`"prompt"`): if the last messages, three of each part, have taken about as long as each
+    other, nine in ten less than twice as long as one in ten, and none eight times. The first whole gradient and the sum
+    of the newest ones make another pair. Where Newton steps of the workers' own data can follow (`LocalNewton`), whole
+    gradients come sooner: when the level has fallen in the last six times as many arrivals as there are parts by less
+    than a thousandth (if late work is carried on: a hundredth, or 3e-4 with more than twelve parts) of what it has
+    fallen in all, and not much less in their second half, in which it was least, than in their first (`"slow"`): where
+    it has nearly come to its end, these steps are the fastest.
 
     The messages of the first order say how long their workers computed. Where half of the time in which they came holds
     many gradients, the next orders also ask each worker for a model of its own tasks, which some Newton steps lead to
@@ -379,9 +381,12 @@ class FewArrivals(Resumable):
             self._scaled = len(latest.parts)
             memory.scale((latest.curvature / latest.curved, latest.entries / latest.curved), self._penalty_curvature)
         self._decide(answer)
-        if self._nobody_is_late(answer.took):
-            self.why = "prompt"
-            return centre if latest.whole else x
+        if self._regular(answer.took):
+            if len(set(self._spoke)) >= self.n_parts - 0.5:
+                self.why = "prompt"
+                return centre if latest.whole else x
+            if not self._carried:
+                self.why = "missing"
         level = latest.loss / latest.share + self._penalty.value(centre)
         if not latest.own:
             self._level = level
@@ -399,12 +404,12 @@ class FewArrivals(Resumable):
             self._choose()
         return centre + self._bounded(memory.downhill(gradient))
 
-    def _nobody_is_late(self, took: Sequence[float]) -> bool:
+    def _regular(self, took: Sequence[float]) -> bool:
         """Return whether messages have come as regularly as a machine's own noise allows, for three of each part."""
         self._took += took
         most = 3 * round(self.n_parts)
         del self._took[:-most], self._spoke[:-most]
-        if len(self._took) < most or len(set(self._spoke)) < self.n_parts - 0.5:
+        if len(self._took) < most:
             return False
         fast, slow = np.quantile(self._took, (0.1, 0.9))
         return bool(slow < _PROMPT * fast and max(self._took) < _NEVER * fast)
@@ -423,7 +428,9 @@ class FewArrivals(Resumable):
             self._memory.join(leads=first)
             self._spread = [(bent, *spreads(one, other, self._memory.metrics)) for bent, one, other in self._pairs]
         if self._rounds == 1:
-            self._cheap = _LITTLE * answer.waited / max(answer.pace, TINY)
+            # Where the first messages are all work, they came first as theirs was quick: others' need not be.
+            rest = 1.0 - min(1.0, _FIRST_WORK * answer.pace / max(TINY, *answer.took))
+            self._cheap = _LITTLE * rest * answer.waited / max(answer.pace, TINY)
             self._ask_own()
         if self._n_own >= min(_OWN, max(1, round(_SHARE * self.n_parts))):
             self._own = {}
