@@ -429,7 +429,7 @@ class FewArrivals(Resumable):
             self._spread = [(bent, *spreads(one, other, self._memory.metrics)) for bent, one, other in self._pairs]
         if self._rounds == 1:
             # Where the first messages are all work, they came first as theirs was quick: others' need not be.
-            rest = 1.0 - min(1.0, _FIRST_WORK * answer.pace / max(TINY, *answer.took))
+            rest = 1.0 - min(1.0, _FIRST_WORK * answer.pace / max([TINY, *answer.took]))
             self._cheap = _LITTLE * rest * answer.waited / max(answer.pace, TINY)
             self._ask_own()
         if self._n_own >= min(_OWN, max(1, round(_SHARE * self.n_parts))):
