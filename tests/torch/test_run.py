@@ -142,6 +142,25 @@ def test_ranks_that_were_started_again_do_not_wait_for_each_other_when_all_that_
     assert done.returncode == 1
 
 
+@pytest.mark.parametrize(("ends", "code"), [("joined()", 1), ("", 0), ("joined(); sys.exit(3)", 3)])
+def test_a_rank_that_begins_when_all_others_have_ended_trains_alone_unless_they_have_a_model(
+    ends: str, code: int, script: Callable[[str], str]
+) -> None:
+    """Theirs, which they have saved perhaps, must not be replaced by what one rank makes of its own first weights."""
+    path = script(
+        f"if rank == 0:\n    {JOIN.replace(chr(10), '; ')}\n    {ends}\n    sys.exit(0)\n"
+        "import torch\nimport erasurehead.torch as eht\n"
+        "team, model = eht.join(), torch.nn.Linear(2, 1)\n"
+        "team.optimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)\n"
+    )
+    done = run("-n", "2", path)
+    assert done.returncode == code
+    told = (
+        "Rank 1 began when the others had come to their end" if code == 1 else "All other ranks had ended when rank 1"
+    )
+    assert told in done.stderr
+
+
 def test_who_runs_on_for_too_long_after_the_others_is_killed(script: Callable[[str], str]) -> None:
     begin = time.monotonic()
     done = run("-n", "3", "--patience", "1", script("rank and time.sleep(3600)"))

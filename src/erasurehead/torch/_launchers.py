@@ -28,10 +28,13 @@ NUMBER = "ERASUREHEAD_NUMBER"
 ENDS = "ERASUREHEAD_ENDS"
 """The environment variable by which our own launcher names a pipe in which it tells a rank who has ended."""
 
+END = Struct("q?")
+"""What is written there: the number of a rank, and whether it was in its team and its script came to the end."""
+
 JOINED = "ERASUREHEAD_JOINED"
 """The environment variable by which our own launcher names a pipe in which a rank tells it that it has joined."""
 
-END = Struct("q")
+JOINS = Struct("q")
 """What is written there: the number of a rank."""
 
 
@@ -67,7 +70,7 @@ class Started:
         """Tell the launcher that this rank has joined its team, if it wants to know."""
         with contextlib.suppress(OSError):  # it is gone, or of another host
             if self.joined is not None:
-                Path(self.joined).write_bytes(END.pack(self.number))
+                Path(self.joined).write_bytes(JOINS.pack(self.number))
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,11 @@ class Meeting(ABC):
             agreement.check()
             self._check()
         if not self.member.membership.view.members - {place.rank} and not place.joins:
+            if place.team_ended:
+                raise ErasureHeadError(
+                    f"Rank {place.rank} began when the others had come to their end, and the model is theirs: alone it "
+                    "would train another one from its own first weights, and might save that in its place."
+                )
             logger.warning(
                 "All other ranks had ended when rank %s began: it trains alone, from its own first weights.", place.rank
             )

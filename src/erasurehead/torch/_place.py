@@ -22,6 +22,7 @@ class RankPlace(ABC):
         ahead: how many answers a script should ask for before it needs them, so that it does not wait for them.
         joins: whether this rank was started later, by a number of its own that is none of theirs.
         joined: whether its script has called `join`.
+        team_ended: whether a rank is known to have come to the end of its script in the team.
     """
 
     rank: int
@@ -29,6 +30,10 @@ class RankPlace(ABC):
     ahead: int = 1
     joins: bool = False
     joined: bool = False
+
+    @property
+    def team_ended(self) -> bool:
+        return False
 
     @abstractmethod
     def now(self) -> float:

@@ -94,6 +94,10 @@ class ProcessPlace(RankPlace, MemberPort):
             self._known_lost.clear()  # it has not been told
         self._endpoint.wake()
 
+    @property
+    def team_ended(self) -> bool:
+        return self._endpoint.team_ended
+
     def port(self) -> MemberPort:
         return self
 

@@ -305,7 +305,7 @@ class _Rank(RankPlace, MemberPort):
         self.clock = clock
         self.member: Member | None = None
         self.returned: Any = None
-        self.ended, self.end = False, 0.0
+        self.ended, self.end, self.through = False, 0.0, False
         self.error: BaseException | None = None
         self.waits_for = "its turn"
         self.awaited = 0  # the number of the wait that goes on
@@ -329,6 +329,7 @@ class _Rank(RankPlace, MemberPort):
                 self.returned = self.clock.main()
                 for call in self._at_end:
                     call()
+                self.through = True
         except RankEnded:
             pass
         except BaseException as error:
@@ -386,6 +387,10 @@ class _Rank(RankPlace, MemberPort):
         early, self._early = self._early, []
         for message in early:
             member.on_message(*message)
+
+    @property
+    def team_ended(self) -> bool:
+        return any(rank.through for rank in self.clock.ranks)
 
     def port(self) -> MemberPort:
         return self

@@ -23,7 +23,7 @@ from typing import IO, Any, final
 
 from erasurehead._internal.resources import usable_cores
 from erasurehead.engines._end_with_parent import end_with_parent
-from erasurehead.torch._launchers import END, ENDS, JOINED, NUMBER, TEAM
+from erasurehead.torch._launchers import END, ENDS, JOINED, JOINS, NUMBER, TEAM
 
 _GRACE = 10.0  # seconds that ranks have to end when they are asked to
 _MOST_RESTARTS = 64  # that ranks of one host may need without the hosts' numbers getting into each other's way
@@ -201,7 +201,8 @@ class _Launcher:
         self.signal = 0  # that this process got
         self._deadline = float("inf")  # when what still runs is killed
         self._selector = selectors.DefaultSelector()
-        self._ended_ones: list[int] = []
+        self._ends: list[bytes] = []
+        self._joiners: set[int] = set()
         self._joined = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         team = f"{options.host}:{options.port}" if options.of > options.ranks else secrets.token_hex(8)
         self._shared = {
@@ -254,13 +255,13 @@ class _Launcher:
             self._selector.close()
             shutil.rmtree(self._compiled, ignore_errors=True)
         self._say_who_has_not_joined()
+        for end in self._joined:
+            os.close(end)
         return self._code()
 
     def _say_who_has_not_joined(self) -> None:
         """Say so where ranks have run to their end without a team: they knew nothing of each other, perhaps unmeant."""
-        os.close(self._joined[1])
-        with open(self._joined[0], "rb") as told:
-            joined = {number for (number,) in END.iter_unpack(told.read() or b"")}
+        joined = self._who_has_joined()
         alone = [rank.number for rank in self.ranks if rank.code == 0 and rank.name not in joined]
         if self.options.of > 1 and alone and not joined:
             _say(
@@ -289,8 +290,8 @@ class _Launcher:
             self.started += 1
         rank.ends = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         own[ENDS] = f"/proc/{os.getpid()}/fd/{rank.ends[0]}"
-        for ended in self._ended_ones:
-            os.write(rank.ends[1], END.pack(ended))
+        for end in self._ends:
+            os.write(rank.ends[1], end)
         process = subprocess.Popen(
             self._command,
             env={**os.environ, **self._shared, **own},
@@ -357,13 +358,21 @@ class _Launcher:
         if code == 0 and self.options.patience is not None and not self.signal:
             self._deadline = time.monotonic() + self.options.patience
 
+    def _who_has_joined(self) -> set[int]:
+        """Return the ranks that have said that they have."""
+        with contextlib.suppress(BlockingIOError):
+            while told := os.read(self._joined[0], JOINS.size * 1024):
+                self._joiners |= {number for (number,) in JOINS.iter_unpack(told)}
+        return self._joiners
+
     def _tell_end(self, rank: _Rank, others: list[_Rank]) -> None:
         """Tell the others that a rank has ended: if it never came to its team, they would wait for it."""
-        self._ended_ones.append(rank.name)
+        end = END.pack(rank.name, rank.code == 0 and rank.name in self._who_has_joined())
+        self._ends.append(end)
         for other in others:
             if other.ends is not None:
                 with contextlib.suppress(BlockingIOError):  # thousands, of which a script has not read one
-                    os.write(other.ends[1], END.pack(rank.name))
+                    os.write(other.ends[1], end)
         if rank.ends is not None:
             for end in rank.ends:
                 os.close(end)

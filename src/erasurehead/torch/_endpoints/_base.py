@@ -39,9 +39,11 @@ class RankEndpoint(Endpoint):
 
     Attributes:
         rank: its number.
+        team_ended: whether a rank is known to have come to the end of its script in the team.
     """
 
     rank: int
+    team_ended: bool = False
 
     @property
     @abstractmethod

@@ -162,6 +162,7 @@ class LocalEndpoint(RankEndpoint):
         self._inlets: dict[int, _Inlet] = {}  # by rank
         self._strangers: list[_Inlet] = []  # have not said who they are
         self._lost: set[int] = set()
+        self.team_ended = False
         self._poll = select.epoll()
         self._handlers: dict[int, Callable[[], None]] = {}
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -427,7 +428,8 @@ class LocalEndpoint(RankEndpoint):
         self._admit()  # whoever has come before its end is heard out
         for stranger in tuple(self._strangers):
             self._on_stranger(stranger)
-        for (rank,) in END.iter_unpack(told):
+        for rank, through in END.iter_unpack(told):
+            self.team_ended |= through
             if rank not in self._inlets and rank != self.rank:
                 self._lose(rank)
 
