@@ -6,7 +6,7 @@ CPU seconds of whole processes, each beside others of the same kind, in turn, bl
 parameters whose gradients cost nothing, in units of a copy of all of them (40 MB) that the same process makes: what a
 worker's step takes more than a plain step, and what gathering takes for each message more than that, of two ranks and
 of seven: a version has costs of its own, which its messages share. Then networks of 51 thousand and 1.6 million
-parameters on random batches of 64, over DistributedDataParallel's.
+parameters on random batches of 64, over DistributedDataParallel's and over a plain loop's.
 """
 
 from __future__ import annotations
@@ -133,7 +133,8 @@ def ranks(n: int, *words: str) -> list[dict[str, float]]:
 
 
 def main() -> None:
-    worker, gathering, over = [], {size: [] for size in PATH_RANKS}, {name: [] for name in WIDTHS}
+    worker, gathering = [], {size: [] for size in PATH_RANKS}
+    over = {(name, other): [] for other in ("ddp", "plain") for name in WIDTHS}
     for _ in range(BLOCKS):
         for size, found in gathering.items():
             path = {int(one["rank"]): one for one in ranks(size, "path")}
@@ -149,14 +150,18 @@ def main() -> None:
                 kind: statistics.mean(one["seconds"] for one in ranks(STEP_RANKS, kind, str(width)))
                 for kind in ("plain", "ddp", "team")
             }
-            over[name].append(sums["team"] / sums["ddp"])
+            for other in ("ddp", "plain"):
+                over[name, other].append(sums["team"] / sums[other])
             told = ", ".join(f"{kind} {1e3 * seconds:.2f}" for kind, seconds in sums.items())
             print(f"{name}: CPU ms a step: {told}", flush=True)
     ratios = {
         "worker's path, in copies": statistics.median(worker),
         **{name: statistics.median(gathering[size]) for size, name in PATH_RANKS.items()},
         "bytes of a message, MB": 4e-6 * PATH_LENGTH,
-        **{f"CPU of a step over DDP, {name}": statistics.median(values) for name, values in over.items()},
+        **{
+            f"CPU of a step over {'DDP' if other == 'ddp' else 'a plain one'}, {name}": statistics.median(values)
+            for (name, other), values in over.items()
+        },
     }
     report("networks_path", ratios, TARGETS)
 
