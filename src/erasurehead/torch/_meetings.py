@@ -8,6 +8,8 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, TypeAlias, final
 
+import numpy as np
+
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import ErasureHeadError
 from erasurehead.torch import _state
@@ -16,7 +18,7 @@ from erasurehead.torch._member import Member
 from erasurehead.torch._pace import Pace
 from erasurehead.torch._place import RankPlace
 from erasurehead.torch._rank_model import RankModel
-from erasurehead.torch._streams import add, prepare
+from erasurehead.torch._streams import prepare
 from erasurehead.torch._versions import Version
 from erasurehead.torch._ways._base import Way
 from erasurehead.torch._ways._busy import Busy
@@ -214,8 +216,7 @@ class BusyMeeting(Meeting):
         """Where this rank's next step begins, as the others know it; added up only if no version has come instead."""
         if self._change is not None:
             self._ahead = self._flat.room() if self._ahead is None else self._ahead
-            add(self._before[: self._flat.length], self._change, self._ahead, self._flat.length)
-            self._before = self._ahead
+            self._before = np.add(self._before[: self._flat.length], self._change, out=self._ahead)
             self._change = None
         return self._before
 

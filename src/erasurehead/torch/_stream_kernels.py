@@ -1,11 +1,10 @@
-"""The loops of `_streams` as machine code: stores that pass the caches by, of which neither NumPy nor numba has any.
+"""The loop of `_streams` as machine code: stores that pass the caches by, of which neither NumPy nor numba has any.
 
 Importing this module loads numba and the machine code, or compiles it, the first time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,29 +15,26 @@ from erasurehead._internal.jit import FLOAT, NOTHING, compiled, instructions, ir
 _LANES = 16  # elements that are stored at once: a line of the cache
 
 
-def _line_of(operation: str) -> Callable[..., Any]:
-    """Return instructions that make a line of `out` of two vectors, and mark in `odd` what of it is not finite."""
+def _line(_: Any, one: Any, other: Any, out: Any, odd: Any, at: Any) -> Any:
+    """Build instructions that write a line of the difference, and mark in `odd` what of it is not finite."""
 
-    def line(_: Any, one: Any, other: Any, out: Any, odd: Any, at: Any) -> Any:
-        def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            kind = ir.VectorType(context.get_value_type(out.dtype), _LANES)
+    def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kind = ir.VectorType(context.get_value_type(out.dtype), _LANES)
 
-            def place(number: int, offset: Any) -> Any:
-                array = context.make_array(signature.args[number])(context, builder, values[number])
-                return builder.bitcast(builder.gep(array.data, [offset]), kind.as_pointer())
+        def place(number: int, offset: Any) -> Any:
+            array = context.make_array(signature.args[number])(context, builder, values[number])
+            return builder.bitcast(builder.gep(array.data, [offset]), kind.as_pointer())
 
-            size, begin = out.dtype.bitwidth // 8, ir.IntType(64)(0)
-            pair = [builder.load(place(number, values[4]), align=size) for number in (0, 1)]
-            made = getattr(builder, operation)(*pair)
-            stored = builder.store(made, place(2, values[4]), align=size * _LANES)
-            stored.set_metadata("nontemporal", builder.module.add_metadata([ir.IntType(32)(1)]))
-            nothing = builder.fmul(made, ir.Constant(kind, None))  # 0 times what is not finite is no number
-            builder.store(builder.fadd(builder.load(place(3, begin), align=size), nothing), place(3, begin), align=size)
-            return context.get_dummy_value()
+        size, begin = out.dtype.bitwidth // 8, ir.IntType(64)(0)
+        pair = [builder.load(place(number, values[4]), align=size) for number in (0, 1)]
+        made = builder.fsub(*pair)
+        stored = builder.store(made, place(2, values[4]), align=size * _LANES)
+        stored.set_metadata("nontemporal", builder.module.add_metadata([ir.IntType(32)(1)]))
+        nothing = builder.fmul(made, ir.Constant(kind, None))  # 0 times what is not finite is no number
+        builder.store(builder.fadd(builder.load(place(3, begin), align=size), nothing), place(3, begin), align=size)
+        return context.get_dummy_value()
 
-        return NOTHING(one, other, out, odd, at), build
-
-    return line
+    return NOTHING(one, other, out, odd, at), build
 
 
 def _fenced(_: Any) -> Any:
@@ -49,27 +45,15 @@ def _fenced(_: Any) -> Any:
     return NOTHING(), build
 
 
-_difference, _sum = instructions(_line_of("fsub")), instructions(_line_of("fadd"))
+_difference = instructions(_line)
 _fence = instructions(_fenced)  # or what tells others of it could come before it
 
-_VECTORS = reads("float32"), reads("float32"), writes("float32")
 
-
-@compiled(FLOAT, *_VECTORS)
+@compiled(FLOAT, reads("float32"), reads("float32"), writes("float32"))
 def difference(one: Array, other: Array, out: Array) -> float:
     """Write the difference of two vectors, of whole lines; return 0 if it is finite."""
     odd = np.zeros(_LANES, np.float32)
     for at in range(0, len(out), _LANES):
         _difference(one, other, out, odd, at)
-    _fence()
-    return odd.sum()
-
-
-@compiled(FLOAT, *_VECTORS)
-def total(one: Array, other: Array, out: Array) -> float:
-    """Write the sum of two vectors, of whole lines; return 0 if it is finite."""
-    odd = np.zeros(_LANES, np.float32)
-    for at in range(0, len(out), _LANES):
-        _sum(one, other, out, odd, at)
     _fence()
     return odd.sum()

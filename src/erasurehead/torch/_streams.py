@@ -1,4 +1,4 @@
-"""Sums and differences of vectors that are larger than caches, written past these.
+"""Differences of vectors that are larger than caches, written past these.
 
 A processor reads what it writes unless it is told not to, and whether what was written is finite takes another pass.
 Told so, and with that seen on the way, each of three vectors is moved once, in half the time; equal to the bit.
@@ -54,20 +54,6 @@ def subtract(parts: Iterable[tuple[Array, Array, Array]], out: Array) -> bool:
                 np.subtract(one[rest], other[rest], out=part[rest])
                 found &= not large or finite(part[rest])
         return found and (large or finite(out))
-
-
-def add(one: Array, other: Array, out: Array, of: int) -> None:
-    """Write the sum of two vectors.
-
-    Arguments:
-        one, other, out: vectors of one length and type, or parts of such.
-        of: elements of the vectors that these are parts of.
-    """
-    lines = _lines(out) if _large(of, out.dtype) else slice(0, 0)
-    if lines.stop > lines.start:
-        _kernels().total(one[lines], other[lines], out[lines])
-    for rest in _rest(lines, len(out)):
-        np.add(one[rest], other[rest], out=out[rest])
 
 
 def _lines(part: Array) -> slice:

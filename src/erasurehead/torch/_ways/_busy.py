@@ -20,7 +20,6 @@ from typing import final
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead.torch._streams import add
 from erasurehead.torch._ways._base import Way
 
 COUNTED = 4096
@@ -104,7 +103,7 @@ class Busy(Way):
         told, begin = self._told, self._length
         for piece, change in self._totals(0, begin):
             change *= 1.0 / n_members
-            add(told[piece], change, out[piece], begin)
+            np.add(told[piece], change, out=out[piece])
         sent = np.array([each[begin + self._n_moments :] for each in self._came], np.float64)
         counts: Array = sent.sum(axis=0)
         counts = np.minimum(counts, 1.0) if self._decay else counts / n_members
