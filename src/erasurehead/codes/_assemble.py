@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from erasurehead._internal.arrays import Array, IntArray, ShortIntArray
+from erasurehead._internal.foreign_arrays import freeze
 from erasurehead._internal.rng import stream
 from erasurehead.errors import InvalidArgument, check_count, check_size, invalid
 
@@ -78,7 +79,7 @@ def settle(matrix: SparseMatrix) -> SparseMatrix:
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     for array in (matrix.data, matrix.indices, matrix.indptr):
-        array.flags.writeable = False
+        freeze(array)
     return matrix
 
 
@@ -99,10 +100,7 @@ def frozen(value: object) -> object:
     if not isinstance(value, np.ndarray):
         return value
     array = cast("NDArray[np.generic]", value)
-    if array.flags.writeable:
-        array = array.copy()
-        array.flags.writeable = False
-    return array
+    return freeze(array.copy()) if array.flags.writeable else array
 
 
 def generator_of(seed: int) -> np.random.Generator:

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray, real_numbers, whole_numbers
+from erasurehead._internal.foreign_arrays import freeze
 from erasurehead._internal.shown import shown
 from erasurehead.codes._assemble import is_settled, settle
 from erasurehead.codes._equal_rows import first_equal_row
@@ -104,7 +105,7 @@ class GradientCode:
             raise invalid("groups", "must be numbered 0, 1, 2, ... without gaps", np.unique(groups)[:10].tolist())
         for array in (owner, groups):
             if array is not None:
-                array.flags.writeable = False
+                freeze(array)
         object.__setattr__(self, "encoding", encoding)
         object.__setattr__(self, "owner", owner)
         object.__setattr__(self, "groups", groups)

@@ -9,6 +9,7 @@ from typing import Literal, Self, TypeAlias, cast, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray, real_numbers
+from erasurehead._internal.foreign_arrays import freeze
 from erasurehead.delays._base import Delays, room
 from erasurehead.delays._distributions import grow
 from erasurehead.delays._draws import draw
@@ -61,8 +62,7 @@ class Bootstrap(Delays):
             raise invalid("keep", "must be 'rounds', 'workers' or 'pooled'", self.keep)
         check_count("block", self.block, at_least=1, at_most=1 if self.keep == "pooled" else None)
         check_count("seed", self.seed, at_least=0)
-        table.flags.writeable = False
-        object.__setattr__(self, "table", table)
+        object.__setattr__(self, "table", freeze(table))
 
     @classmethod
     def from_trace(

@@ -14,6 +14,7 @@ from typing import Self, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, real_numbers
+from erasurehead._internal.foreign_arrays import freeze
 from erasurehead.delays._base import Combined, Declared, Delays, check_models, room
 from erasurehead.delays._distributions import grow
 from erasurehead.delays._draws import draw
@@ -97,8 +98,7 @@ class InOrder(Delays):
         if table.ndim != 2 or not table.size or not ((table >= 0.0) & np.isfinite(table)).all():
             raise invalid("table", "must be finite seconds of at least 0, shape (rounds, workers)", table.shape)
         check_count("start", self.start, at_least=0)
-        table.flags.writeable = False
-        object.__setattr__(self, "table", table)
+        object.__setattr__(self, "table", freeze(table))
 
     @classmethod
     def from_trace(cls, trace: Trace, start: int = 0, scale_with_load: bool = False) -> Self:

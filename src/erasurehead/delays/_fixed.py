@@ -12,6 +12,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, real_numbers
 from erasurehead._internal.documents import Entries
+from erasurehead._internal.foreign_arrays import freeze
 from erasurehead._internal.resources import check_memory
 from erasurehead._internal.storage.checksums import check_beside
 from erasurehead._internal.user_files import readable
@@ -155,15 +156,12 @@ class Recorded(Delays):
             raise invalid("table", "must have shape (units, steps, workers), none of them 0", table.shape)
         if not (table >= 0.0).all():
             raise invalid("table", "must hold seconds of at least 0, or inf", float(table[~(table >= 0.0)][0]))
-        table = table.copy()
-        table.flags.writeable = False
-        object.__setattr__(self, "table", table)
+        object.__setattr__(self, "table", freeze(table.copy()))
         if self.order is not None:
             order = np.array(self.order, dtype=np.float64)
             if order.shape != table.shape:
                 raise invalid("order", f"must have the shape of the table, {table.shape}", order.shape)
-            order.flags.writeable = False
-            object.__setattr__(self, "order", order)
+            object.__setattr__(self, "order", freeze(order))
 
     @classmethod
     def from_rows(cls, rows: Iterable[Entries], source: str = "", steps: Iterable[Entries] | None = None) -> Self:

@@ -128,16 +128,13 @@ def are_row_numbers(ends: Sequence[float], n_train: int, n_rows: int) -> bool:
     return n_train >= _FEWEST and bool((np.diff(ends) >= 0).all()) and ends[-1] - ends[0] < 2.0 * n_rows
 
 
-def power_sums(values: Array) -> Array:
-    """Return what adds up over the blocks of a column: the number of values, their sum, and that of their squares."""
-    return np.array([len(values), values.sum(), values @ values])
+def are_shuffled_numbers(squares: float, n_rows: int) -> bool:
+    """Return whether a column holds the row numbers 0..n-1 or 1..n in any order, by the sum of its values' squares.
 
-
-def shuffled_numbers(sums: Array) -> bool:
-    """Return whether a column with such sums holds the row numbers 0..n-1 or 1..n, in any order."""
-    n, *found = sums.tolist()
-    powers = [[last * (last + 1) / 2, last * (last + 1) * (2 * last + 1) / 6] for last in (n - 1, n)]
-    return n >= _FEWEST and bool(np.isclose(found, powers, rtol=1e-12).all(axis=1).any())
+    Values that have another meaning have another sum, to that many digits.
+    """
+    squared = [last * (last + 1) * (2 * last + 1) / 6 for last in (n_rows - 1, n_rows)]
+    return n_rows >= _FEWEST and bool(np.isclose(squares, squared, rtol=1e-12).any())
 
 
 def numbered_warning(name: str) -> str:

@@ -13,13 +13,12 @@ from erasurehead.datasets._encoded import Encoded, Labels, Task
 from erasurehead.datasets._preprocessing.column_uses import (
     ColumnUse,
     are_row_numbers,
+    are_shuffled_numbers,
     column_uses,
     copy_warning,
     ends,
     number_warning,
     numbered_warning,
-    power_sums,
-    shuffled_numbers,
 )
 from erasurehead.datasets._preprocessing.columns import (
     HINT,
@@ -80,7 +79,7 @@ class TableFit:
         self._copies = {name: LabelCopy() for name in self._read if name != label}
         self._warnings: dict[str, str] = {}
         self._ends = dict[str, list[float]]()
-        self._sums = dict[str, Array]()
+        self._squares = dict[str, float]()
         self._n_train = self._n_rows = 0
         self._features = FeatureFit(columns.interactions, source)
 
@@ -113,7 +112,8 @@ class TableFit:
                 numbers[name] = own = column.numbers()
                 if len(own):
                     self._ends.setdefault(name, []).extend(ends(own))
-                self._sums[name] = self._sums.get(name, 0.0) + power_sums(whole.numbers())  # of test rows, too
+                every = whole.numbers()  # those of test rows, too
+                self._squares[name] = self._squares.get(name, 0.0) + float(every @ every)
             if isinstance(column, TextColumn) or self._columns.is_named(name) or name in self._columns.combined:
                 values[name] = column
         self._n_train, self._n_rows = self._n_train + len(labels.missing()), self._n_rows + block.n_rows
@@ -143,7 +143,10 @@ class TableFit:
             name
             for name, own in self._ends.items()
             if name not in dates
-            and (are_row_numbers(own, self._n_train, self._n_rows) or shuffled_numbers(self._sums[name]))
+            and (
+                are_row_numbers(own, self._n_train, self._n_rows)
+                or are_shuffled_numbers(self._squares[name], self._n_rows)
+            )
         ]
         of_numbers = self._warnings | {name: numbered_warning(name) for name in numbered}
         return tuple(warning for name, copy in self.copied().items() if (warning := copy or of_numbers.get(name, "")))

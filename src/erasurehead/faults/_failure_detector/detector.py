@@ -287,10 +287,10 @@ class FailureDetector(Resumable):
         silent = self.silence(worker, now)
         orders = f", over {state.orders + 1} orders" if state.orders else ""
         text = f"worker {worker} is suspected to hang: silent for {silent:.3g} s{orders}; "
-        usual = self.usual()
-        if self.after is not None or usual is None or self._law is None:
+        if self.after is not None or self._law is None:
             return f"{text}{self.after:g} s were allowed"
         cases, by = round(1.0 / self.chance), f"(by {self._law.answers:,} arrivals)"
         if state.orders:
             return f"{text}that happens less than once in {cases:,} times {by}"
-        return f"{text}an answer takes less than {state.times * usual:.3g} s in {cases - 1:,} of {cases:,} cases {by}"
+        usual = state.times * self._law.seconds(self._most)
+        return f"{text}an answer takes less than {usual:.3g} s in {cases - 1:,} of {cases:,} cases {by}"
