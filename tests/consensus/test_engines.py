@@ -22,10 +22,10 @@ from erasurehead.engines import ProcessEngine, VirtualEngine
 from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument
 from erasurehead.problems import LogisticRegression
 from erasurehead.runs import RunFolder, TrainedModel
-from erasurehead.testing import PeerConformance, PeerStateConformance
 from erasurehead.training import Notice
 
 from ..bounded import PATIENCE, PROMPT, left_of
+from .conformance import PeerConformance, PeerStateConformance
 
 
 class TestVirtualClock(PeerStateConformance):
@@ -219,9 +219,10 @@ class TestOwn:
 
 
 ENDLESS = """
+import numpy as np
 from erasurehead.consensus import ConsensusCallback, train
 from erasurehead.engines import ProcessEngine
-from erasurehead.testing._peer_conformance import small_problem
+from erasurehead.problems import LeastSquares
 
 class Say(ConsensusCallback):
     def on_step(self, row):
@@ -230,8 +231,8 @@ class Say(ConsensusCallback):
 
 if __name__ == "__main__":
     with ProcessEngine() as engine:
-        train(small_problem(), "ring()", peers=4, steps=10**6, rate=0.1, engine=engine, callbacks=[Say()],
-              delays="exponential(mean=0.01)")
+        train(LeastSquares(np.eye(4), np.ones(4)), "ring()", peers=4, steps=10**6, rate=0.1, engine=engine,
+              callbacks=[Say()], delays="exponential(mean=0.01)")
 """
 
 

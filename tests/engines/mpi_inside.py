@@ -28,7 +28,7 @@ from erasurehead.engines._wired_engine import WiredProgram
 from erasurehead.errors import EngineError
 from erasurehead.optimizers import GradientDescent, Nesterov
 from erasurehead.problems import LogisticRegression
-from erasurehead.testing import EngineConformance, FaultInjectionConformance, PeerConformance
+from erasurehead.testing import EngineConformance, FaultInjectionConformance
 from erasurehead.testing._driving import PATIENCE, arrivals, order, start, take
 from erasurehead.testing._pacing import at_some_pace
 from erasurehead.testing._problems import Quadratic
@@ -36,11 +36,14 @@ from erasurehead.testing._programs import Echo, Faulty, Timetable
 from erasurehead.training import Callback, Resumption, Run, train
 
 from ..arrays import Array
+from ..consensus import scripted
+from ..consensus.conformance import PeerConformance
 
 GRID = 0.06  # seconds between two injected delays
 
 if __name__ in sys.modules:
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the other ranks cannot import this file
+    for module in (sys.modules[__name__], scripted):
+        cloudpickle.register_pickle_by_value(module)  # the other ranks cannot import this file
 
 
 class TestConformance(EngineConformance, FaultInjectionConformance):

@@ -1,7 +1,7 @@
-"""Conformance test suites for engines and for implementations of `Port`.
+"""Conformance test suites for engines.
 
-Subclass one of these in your tests. The room knows the contracts of engines and peers; its programs, delays and peers
-are loaded by workers, too, which need neither pytest nor the test problems.
+Subclass one of these in your tests. The room knows the contract of engines; its programs and delays are loaded by
+workers, too, which need neither pytest nor the test problems.
 """
 
 from __future__ import annotations
@@ -13,9 +13,5 @@ from erasurehead._internal.lazy_import import lazy_names
 if TYPE_CHECKING:
     from erasurehead.testing._conformance import EngineConformance as EngineConformance
     from erasurehead.testing._fault_conformance import FaultInjectionConformance as FaultInjectionConformance
-    from erasurehead.testing._peer_conformance import (
-        PeerConformance as PeerConformance,
-        PeerStateConformance as PeerStateConformance,
-    )
 
 __getattr__, __dir__ = lazy_names(__name__)

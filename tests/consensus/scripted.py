@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array
 from erasurehead.consensus import Policy
 from erasurehead.consensus._contract import Message
 from erasurehead.consensus._peers import LocalPeer, Setup
+
+from ..arrays import Array
 
 MESSAGES = 200
 """Number of messages of each kind that `_Flooding` sends at once."""

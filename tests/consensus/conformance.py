@@ -1,4 +1,4 @@
-"""The conformance tests of what runs peers: subclass `PeerConformance`, define how to train, and run pytest.
+"""What holds of whatever runs peers: subclass `PeerConformance`, define how to train, and run pytest.
 
 ::
 
@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead._internal.arrays import Array
-from erasurehead._internal.documents import PlainData
 from erasurehead.consensus import Crash, NetworkPartition, Policy
 from erasurehead.consensus._mixing import Metropolis, mixed
 from erasurehead.consensus._plans import plan
@@ -25,7 +23,9 @@ from erasurehead.consensus._result import ConsensusRun
 from erasurehead.consensus._shares import LocalGradients
 from erasurehead.problems import LogisticRegression
 from erasurehead.testing._pacing import at_some_pace
-from erasurehead.testing._peers import FIELDS, MESSAGES, ROUNDS, Scripted
+
+from ..arrays import Array
+from .scripted import FIELDS, MESSAGES, ROUNDS, Scripted
 
 TIME_LIMIT = 200.0
 """Seconds of the clock after which a run of these tests counts as hung."""
@@ -76,7 +76,7 @@ class PeerConformance:
             policy: their policy.
             more: settings of `consensus.train` that differ from the defaults of these tests.
         """
-        given: PlainData = {
+        given: dict[str, Any] = {
             "peers": 4,
             "steps": 12,
             "rate": RATE,
