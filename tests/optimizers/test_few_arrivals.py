@@ -507,6 +507,43 @@ def test_a_single_step_may_bring_more_answers_than_it_waits_for_falls() -> None:
     np.testing.assert_array_equal(x, np.zeros(2))
 
 
+@pytest.mark.parametrize(("loss", "behind"), [(0.2, True), (0.8, False), (1.5, False)])
+def test_the_gradient_of_a_much_worse_model_does_not_hold_back_the_first_steps(loss: float, behind: bool) -> None:
+    """Three parts speak in turn; what the second one says of the loss tells how far the first one is behind."""
+    few = FewArrivals(NO_PENALTY, LBFGSMemory(), 1)
+
+    def step(number: int, x: Array, loss: float) -> Array:
+        few.ask(x, number)
+        slope = (x - 1.0) / 3.0
+        assert few.hear([PartialGradient(number, (number,), 1.0 / 3.0, slope, loss / 3.0, np.ones(1) / 3.0, 1.0)])
+        return few.move(x)
+
+    np.testing.assert_allclose(step(0, np.zeros(1), 1.0), 1.0)
+    x = step(1, np.array([0.5]), loss)
+    assert [part.counts for part in few._known.parts.values()] == [not behind, True]
+    step(2, x, loss)
+    assert [part.counts for part in few._known.parts.values()] == [not behind, True, True]
+    assert few._known.whole == (not behind)
+
+
+@given(st.integers(0, 2**31), st.integers(1, 4))
+def test_what_is_left_behind_leaves_nothing_in_the_sums(seed: int, first: int) -> None:
+    rng = np.random.default_rng(seed)
+    memory, fresh = PartMemory(4), PartMemory(4)
+    for step in range(5):
+        bends = 10.0 ** rng.uniform(-9.0, 9.0, 4) * (rng.random(4) < 0.5)
+        said = PartialGradient(step, (step,), 0.2, rng.standard_normal(4), 1.0, bends)
+        point = rng.standard_normal(4)
+        memory.take(said, point)
+        if step >= first:
+            fresh.take(said, point)
+    memory.restart(first)
+    x = np.full(4, 7.0)
+    np.testing.assert_array_equal(memory.centre(x), fresh.centre(x))
+    np.testing.assert_array_equal(memory.gradient, fresh.gradient)
+    assert memory.share == pytest.approx(fresh.share)
+
+
 def test_a_part_whose_curvature_is_not_known_is_left_out() -> None:
     """A real worker may come to the second order first: nobody says how much the columns bend that it alone has."""
     few = FewArrivals(NO_PENALTY, LBFGSMemory(), 3, carried=True)

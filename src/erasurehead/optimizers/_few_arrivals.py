@@ -40,6 +40,7 @@ _OWN, _SHARE = 3, 0.3  # models of parts' own, and of all parts at most, after w
 _ALIKE, _BELOW = 0.6, 1.5  # see `_own_of`
 _GRADIENTS, _NEWTON_STEPS, _FEWEST = 60, 3, 3  # the work of such a model; its steps; products in a step, at least
 _LOW = 10.0  # times the level at first, that a part's loss is never thought to be below 0
+_BEHIND = 0.3  # of what the loss has fallen by in all: a model where it was more than that higher is left behind
 _LONGER = 1.5  # times as long as the longest of the last steps, one for each part, that a step may be
 
 
@@ -69,6 +70,10 @@ class FewArrivals(Resumable):
     are how far z, and how far g with the penalty, have moved since half of the parts spoke: both are means over all
     data. A step is at most one and a half times as long as the longest of the last ones, one for each part. If a part's
     loss then rises by more than the level (see below) has fallen so far, all pairs are dropped, and so is its answer.
+
+    The first steps gain the most, and the mean holds them back. So, until a part has been heard twice, gradients do not
+    count any more that are of a model where the loss was higher than the newest one by more than 0.3 of what it has
+    fallen by in all: what other parts' noise costs is less than that.
 
     The level is the sum of the parts' newest losses, with the penalty. It is over when the level has not fallen by a
     millionth of what it has fallen before for six times as many arrivals as there are parts, nor from the first half of
@@ -294,7 +299,7 @@ class FewArrivals(Resumable):
             return None
         point, slope, loss = part.own
         own = np.where(part.curvature > 0.0, point, self._points[part.step]), slope, loss
-        if self._known.first:
+        if self._known.first >= self._own_since:
             return own
         before = self._known.parts.get(part.tasks)
         others = [one for tasks, one in self._known.parts.items() if one.step < self._own_since and tasks != part.tasks]
@@ -375,6 +380,7 @@ class FewArrivals(Resumable):
         latest, memory = self._known, self._memory
         if self.why or not latest.parts:
             return x if self.why != "rise" else self._start if self._least is None else self._least[1]
+        self._leave_behind()
         centre = latest.centre(x)
         gradient = self._gradient(centre)
         if self._scaled < len(latest.parts):
@@ -403,6 +409,20 @@ class FewArrivals(Resumable):
         if not len(memory):
             self._choose()
         return centre + self._bounded(memory.downhill(gradient))
+
+    def _leave_behind(self) -> None:
+        """Let gradients not count any more that are of much worse models, as long as no part has been heard twice."""
+        known, first = self._known, self._first_level
+        if first is None or self._pairs or known.own or not known.share:
+            return
+        counted = [part for part in known.parts.values() if part.counts]
+        newest = max(part.step for part in counted)
+        latest = [part for part in counted if part.step == newest]
+        now = sum(part.loss for part in latest) / sum(part.share for part in latest)
+        most = now + _BEHIND * (first - now)
+        behind = [part.step for part in counted if part.step < newest and part.loss > most * part.share]
+        if behind and now < first:
+            known.restart(max(behind) + 1)
 
     def _regular(self, took: Sequence[float]) -> bool:
         """Return whether messages have come as regularly as a machine's own noise allows, for three of each part."""

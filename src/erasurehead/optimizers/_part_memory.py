@@ -29,7 +29,7 @@ class KnownPart:
         curvature: its summand of the bound on the curvature along each parameter, shape (n_parameters,).
         block: its summand of the second derivatives between columns; None if they are not known.
         own: whether the point is the part's own.
-        counts: whether its gradient counts; if not, it is of an order before the first own model.
+        counts: whether its gradient counts; if not, it is of an order before the first that does (`PartMemory.first`).
     """
 
     step: int
@@ -90,7 +90,17 @@ class PartMemory(Resumable):
         self.gradient = np.zeros(len(self.curvature))
         self._weight = np.zeros(len(self.curvature))  # the curvatures of the parts that count
         self._weighted = np.zeros(len(self.curvature))  # the sum of their points, each weighted by its curvature
-        self.parts = {tasks: replace(part, counts=False) for tasks, part in self.parts.items()}
+        for tasks, part in self.parts.items():
+            self.parts[tasks] = part = replace(part, counts=part.counts and part.step >= first)
+            if part.counts:  # summed anew: what subtracting leaves of columns that no other part has is not 0
+                self._count(part)
+
+    def _count(self, part: KnownPart) -> None:
+        """Add a part to the sums, never in place: a state may have them."""
+        self.share += part.share
+        self.gradient = self.gradient + part.gradient
+        self._weight = self._weight + part.curvature
+        self._weighted = self._weighted + part.curvature * part.point
 
     @property
     def whole(self) -> bool:
@@ -145,17 +155,14 @@ class PartMemory(Resumable):
             self.block = block if self.block is None else self.block + block
             self.block_share += part.share
         counts = part.step >= self.first
-        self.parts[part.tasks] = KnownPart(
+        self.parts[part.tasks] = known = KnownPart(
             part.step, part.share, part.loss, entries, point, part.gradient, curvature, block, own, counts
         )
         if counted and before is not None:
             self.gradient = self.gradient + part.gradient - before.gradient
             self._weighted = self._weighted + curvature * (point - before.point)
         elif counts:
-            self.share += part.share
-            self.gradient = self.gradient + part.gradient
-            self._weight = self._weight + curvature
-            self._weighted = self._weighted + curvature * point
+            self._count(known)
         return True
 
     def centre(self, x: Array) -> Array:
