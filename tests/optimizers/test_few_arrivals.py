@@ -507,23 +507,21 @@ def test_a_single_step_may_bring_more_answers_than_it_waits_for_falls() -> None:
     np.testing.assert_array_equal(x, np.zeros(2))
 
 
-@pytest.mark.parametrize(("loss", "behind"), [(0.2, True), (0.8, False), (1.5, False)])
-def test_the_gradient_of_a_much_worse_model_does_not_hold_back_the_first_steps(loss: float, behind: bool) -> None:
-    """Three parts speak in turn; what the second one says of the loss tells how far the first one is behind."""
-    few = FewArrivals(NO_PENALTY, LBFGSMemory(), 1)
-
-    def step(number: int, x: Array, loss: float) -> Array:
+@pytest.mark.parametrize(
+    ("losses", "counts"),
+    [((1.0, 0.2, 0.1), [False, True, True]), ((1.0, 0.8, 0.1), [False, False, True]), ((1.0, 1.5, 1.5), [True] * 3)],
+)
+def test_gradients_of_much_worse_models_do_not_hold_back_the_first_steps(
+    losses: tuple[float, ...], counts: list[bool]
+) -> None:
+    """Three parts that are alike speak in turn."""
+    few, x, third = FewArrivals(NO_PENALTY, LBFGSMemory(), 1), np.zeros(1), 1.0 / 3.0
+    for number, loss in enumerate(losses):
         few.ask(x, number)
-        slope = (x - 1.0) / 3.0
-        assert few.hear([PartialGradient(number, (number,), 1.0 / 3.0, slope, loss / 3.0, np.ones(1) / 3.0, 1.0)])
-        return few.move(x)
-
-    np.testing.assert_allclose(step(0, np.zeros(1), 1.0), 1.0)
-    x = step(1, np.array([0.5]), loss)
-    assert [part.counts for part in few._known.parts.values()] == [not behind, True]
-    step(2, x, loss)
-    assert [part.counts for part in few._known.parts.values()] == [not behind, True, True]
-    assert few._known.whole == (not behind)
+        part = PartialGradient(number, (number,), third, third * (x - 1.0), third * loss, third * np.ones(1), third)
+        assert few.hear([part])
+        x = few.move(x)
+    assert [part.counts for part in few._known.parts.values()] == counts
 
 
 @given(st.integers(0, 2**31), st.integers(1, 4))

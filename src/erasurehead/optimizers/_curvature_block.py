@@ -53,9 +53,11 @@ class CurvatureBlock(Resumable):
         places: the parameters that are in it, output by output, shape (n_places,); empty before they were chosen.
         least: the least curvature along one of them.
         holds_most: whether nearly all curvature is along them.
+        off: whether it is of no use.
+        work: what it costs a worker, in gradients.
     """
 
-    checkpointed = ("asked", "least", "holds_most", "_columns", "_work", "_sums", "_off", "_spent")
+    checkpointed = ("asked", "least", "holds_most", "_columns", "work", "_sums", "off", "_spent")
 
     def __init__(self) -> None:
         self.asked = self.holds_most = False
@@ -63,9 +65,9 @@ class CurvatureBlock(Resumable):
         self._outputs, self._most, self._size, self._samples, self._fixed = 0, 0, 0, 1, False
         self._spent = 0  # gradients since it was asked for
         self._columns: IntArray | None = None
-        self._work = 0.0
+        self.work = 0.0
         self._sums: Array | None = None
-        self._off = True
+        self.off = True
         self._matrices: list[Array] = []
         self._factors: list[tuple[Array, Array]] = []
 
@@ -73,7 +75,7 @@ class CurvatureBlock(Resumable):
         """Take note of what is minimised, and of whether messages lose digits: a block that did would mislead."""
         self._outputs, self._most, self._size = problem.outputs, most_numbers(problem), problem.n_parameters
         self._samples, self._fixed = problem.n_samples, problem.quadratic
-        self._off = lossy or not self._most
+        self.off = lossy or not self._most
 
     def spend(self) -> None:
         """Take note of a gradient of all data."""
@@ -90,16 +92,11 @@ class CurvatureBlock(Resumable):
             ended: whether steps from few arrivals have just ended.
             ratio: what the objective bent along the last step, over what the block says of it.
         """
-        if self._off or not self.chosen or (self.known and self._fixed):
+        if self.off or not self.chosen or (self.known and self._fixed):
             return False
         if self.known and not (ended or max(ratio, 1.0 / ratio) > _CHANGED):
             return False
         return (ended and odds < SURE) or self._spent >= self.price
-
-    @property
-    def off(self) -> bool:
-        """Whether it is of no use."""
-        return self._off
 
     @property
     def chosen(self) -> bool:
@@ -134,14 +131,9 @@ class CurvatureBlock(Resumable):
         return _triangle(self._outputs * side) if self.coupled else self._outputs * _triangle(side)
 
     @property
-    def work(self) -> float:
-        """What it costs a worker, in gradients."""
-        return self._work
-
-    @property
     def price(self) -> float:
         """What it costs, in gradients."""
-        return max(self.numbers / (self._size + 1), self._work)
+        return max(self.numbers / (self._size + 1), self.work)
 
     def choose(self, curvature: Array, entries: float) -> None:
         """Choose its columns, or find that there are none that would tell more than their curvatures do.
@@ -157,8 +149,8 @@ class CurvatureBlock(Resumable):
         most = min(most, _MOST_SIDE, np.count_nonzero(own > 0.0))
         columns = np.sort(np.argsort(-own, kind="stable")[:most])
         near = entries * float(own[columns].sum() / own.sum()) if most else 0.0
-        self._off = not most or near < (_PAIRED if self.coupled else _NEAR)
-        if not self._off:
+        self.off = not most or near < (_PAIRED if self.coupled else _NEAR)
+        if not self.off:
             self._columns, self.least = columns, float(own[columns].min())
             self.holds_most = near >= _HELD * entries
             own = own * (entries / own.sum())  # of ones, the share of the samples that have them
@@ -169,7 +161,7 @@ class CurvatureBlock(Resumable):
             else:
                 pairs = float(rare[columns].sum()) ** 2
                 work = _SPARSE_PAIR * pairs + _SPARSE_NUMBER * each + _SPARSE_ENTRY * near + _ELSEWHERE * entries
-            self._work = work / max(1.0, entries)
+            self.work = work / max(1.0, entries)
 
     @property
     def marks(self) -> Array:
@@ -181,7 +173,7 @@ class CurvatureBlock(Resumable):
     @property
     def note(self) -> Mapping[str, Any]:
         """What an order that asks for it says of it."""
-        return {BLOCK: {"numbers": self.numbers, "coupled": self.coupled, "work": self._work}}
+        return {BLOCK: {"numbers": self.numbers, "coupled": self.coupled, "work": self.work}}
 
     def take(self, sums: Array, bound: Array, penalty: Array, share: float = 1.0) -> None:
         """Take what workers have summed, unless the objective bends far less or more there than it will elsewhere.

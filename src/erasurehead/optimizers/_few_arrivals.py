@@ -244,7 +244,7 @@ class FewArrivals(Resumable):
     @property
     def bound(self) -> tuple[Array, float] | None:
         """The curvature along each parameter and a sample's entries, of all data; None while parts are missing."""
-        return (self._known.curvature, self._known.entries) if self._known.bounded else None
+        return self._known.mean_bound if self._known.bounded else None
 
     def ask(self, x: Array, step: int) -> None:
         """Take note of the model of the next order, so that late answers to it are understood."""
@@ -385,7 +385,7 @@ class FewArrivals(Resumable):
         gradient = self._gradient(centre)
         if self._scaled < len(latest.parts):
             self._scaled = len(latest.parts)
-            memory.scale((latest.curvature / latest.curved, latest.entries / latest.curved), self._penalty_curvature)
+            memory.scale(latest.mean_bound, self._penalty_curvature)
         self._decide(answer)
         if self._regular(answer.took):
             if len(set(self._spoke)) >= self.n_parts - 0.5:
@@ -413,14 +413,13 @@ class FewArrivals(Resumable):
     def _leave_behind(self) -> None:
         """Let gradients not count any more that are of much worse models, as long as no part has been heard twice."""
         known, first = self._known, self._first_level
-        if first is None or self._pairs or known.own or not known.share:
-            return
         counted = [part for part in known.parts.values() if part.counts]
-        newest = max(part.step for part in counted)
-        latest = [part for part in counted if part.step == newest]
-        now = sum(part.loss for part in latest) / sum(part.share for part in latest)
+        if first is None or self._pairs or known.own or not counted:
+            return
+        newest = max(counted, key=lambda part: part.step)
+        now = newest.loss / newest.share
         most = now + _BEHIND * (first - now)
-        behind = [part.step for part in counted if part.step < newest and part.loss > most * part.share]
+        behind = [part.step for part in counted if part.step < newest.step and part.loss > most * part.share]
         if behind and now < first:
             known.restart(max(behind) + 1)
 
@@ -438,13 +437,12 @@ class FewArrivals(Resumable):
         """Take what is known of the block, and decide what else the next order asks for."""
         known, block = self._known, self._memory.block
         if not (block.off or block.chosen):
-            block.choose(known.curvature / known.curved, known.entries / known.curved)
+            block.choose(*known.mean_bound)
         grown = min(_BLOCK_GROWS * self._in_block, 1.0 - 1e-9)
         if known.block is not None and known.block_share >= grown and self._in_block < 1.0 - 1e-9:
             first = not self._in_block
             self._in_block = known.block_share
-            bound = known.curvature / known.curved
-            block.take(known.block / known.block_share, bound, self._penalty_curvature, known.block_share)
+            block.take(known.block / known.block_share, known.mean_bound[0], self._penalty_curvature, known.block_share)
             self._memory.join(leads=first)
             self._spread = [(bent, *spreads(one, other, self._memory.metrics)) for bent, one, other in self._pairs]
         if self._rounds == 1:

@@ -87,9 +87,8 @@ class PartMemory(Resumable):
     def restart(self, first: int) -> None:
         """Let no gradients count but those of a step, and of later ones."""
         self.first, self.share = first, 0.0
-        self.gradient = np.zeros(len(self.curvature))
-        self._weight = np.zeros(len(self.curvature))  # the curvatures of the parts that count
-        self._weighted = np.zeros(len(self.curvature))  # the sum of their points, each weighted by its curvature
+        # Of the parts that count: the curvatures, and the points, each weighted by its curvature.
+        self.gradient, self._weight, self._weighted = np.zeros((3, len(self.curvature)))
         for tasks, part in self.parts.items():
             self.parts[tasks] = part = replace(part, counts=part.counts and part.step >= first)
             if part.counts:  # summed anew: what subtracting leaves of columns that no other part has is not 0
@@ -116,6 +115,11 @@ class PartMemory(Resumable):
     def entries(self) -> float:
         """The sum of what the known parts have of a sample's entries."""
         return sum(part.entries for part in self.parts.values())
+
+    @property
+    def mean_bound(self) -> tuple[Array, float]:
+        """The curvature along each parameter and a sample's entries, as those of the known parts say."""
+        return self.curvature / self.curved, self.entries / self.curved
 
     @property
     def loss(self) -> float:

@@ -152,7 +152,7 @@ class QuasiNewton(Optimizer):
         self._know_nothing()
         self._memory.block.begin(problem, lossy)
         self._asks_curvature, self._stochastic, self._convex = problem.curved, problem.stochastic, problem.convex
-        if early and problem.curved and problem.convex and not (problem.stochastic or self._sharp):
+        if early and problem.curved and problem.convex and not (problem.stochastic or self.penalty.sharp):
             self._few = self._few_arrivals()
             self._newton = LocalNewton() if problem.newton else None
 
@@ -337,7 +337,7 @@ class QuasiNewton(Optimizer):
         if self._solved and self._newton is not None and search.slope < 0.0:
             self._newton.learn(search.ideal(change))
         straight = search.straight(change)
-        idle = not self._sharp and self._left.nothing(search.promise, before)
+        idle = not self.penalty.sharp and self._left.nothing(search.promise, before)
         bent = not (straight and idle) and self._memory.remember((self.x - x).astype(np.float64), change)
         # That it falls need not be seen where it has never bent yet: that of a huge first model is too large to tell.
         search.lengthen(straight and not bent, fell or idle or self.step == 2)
@@ -425,7 +425,7 @@ class QuasiNewton(Optimizer):
 
     def _aim(self, gradient: Array) -> None:
         """Choose the direction of the next search, beginning at the current model."""
-        if self._sharp:
+        if self.penalty.sharp:
             with one_thread():  # threads would wait for the cores of workers
                 matrix = self._memory.matrix(len(gradient))
                 self._search.aim(*sharp_step(self.penalty, matrix, self.x, gradient))
@@ -441,10 +441,6 @@ class QuasiNewton(Optimizer):
     @property
     def _penalty_curvature(self) -> Array:
         return penalty_curvature(self.penalty, len(self.x))
-
-    @property
-    def _sharp(self) -> bool:
-        return self.penalty.sharp
 
     def _slope_at(self, base: Array, gradient: Array) -> float:
         """Return the slope of the objective along the direction, at the end of the step from the base."""
@@ -508,7 +504,7 @@ class QuasiNewton(Optimizer):
         self._decision = {"act": "drift"}
         uphill, diagonals = self._uphill(self.x, gradient), self._memory.diagonals
         end = self._inexact.move(self.x, uphill, diagonals[0] if diagonals else None, answer.share)
-        if self._sharp:
+        if self.penalty.sharp:
             below, above = sides(self.penalty, len(end))
             end = within_orthant(self.x, uphill, end, below == above)
         self.x = end.astype(self.x.dtype, copy=False)
