@@ -18,8 +18,8 @@ models (2,100), plans that rank the default (1,900), folders of Parquet (1,600),
 dialogue of nested codes and asynchronous training on unequal data (4,200), and the search for a penalty (1,400), of
 which 5,000 were saved on run files, tables, peers and drills; and 671,000 before trackers, logging and Prometheus
 (6,700), liars that are found by questions (4,500), tables and pictures in notebooks (4,400), and plans for networks
-(3,600); and 687,700 before the suite of what runs peers went to the tests (2,900), of which half went into refusals of what
-cannot be, arrays that are read-only, and first steps that leave worse models behind."""
+(3,600); and 687,700 before the suite of what runs peers went to the tests (2,900), of which half went into refusals of
+what cannot be, arrays that are read-only, and first steps that leave worse models behind."""
 
 NAMES = 165
 """Names that rooms export; 150, the estimators of counts and of amounts, and a scheme that computes data once; a code

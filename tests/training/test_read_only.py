@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
 from erasurehead import optimizers, train
-from erasurehead._internal.arrays import Array, Tree
+from erasurehead._internal.arrays import Array
 from erasurehead.errors import InvalidArgument, Unreachable
 from erasurehead.optimizers import Answer, Optimizer
 from erasurehead.problems import Problem, Shard
@@ -24,7 +25,7 @@ class ChangesTheModel(Callback):
 
 
 class ChangesTheState(Callback):
-    def on_state(self, step: int, state: Callable[[], Mapping[str, Tree]]) -> None:
+    def on_state(self, step: int, state: Callable[[], Mapping[str, Any]]) -> None:
         if step:
             state()["optimizer"]["x"][:] = 3.0  # type: ignore[call-overload, index]
 

@@ -110,8 +110,9 @@ class PytreeForm:
         known: list[Any] = [leaf if dtype.kind == "f" else leaf.astype(np.float32) for leaf, dtype in each]
         for leaf in () if on_host else known:
             leaf.copy_to_host_async()  # all before the first is waited for
+        look: Any = np.from_dlpack if on_host else np.asarray
         for leaf in known:
-            yield np.from_dlpack(leaf) if on_host else np.asarray(leaf)
+            yield look(leaf)
 
     def read(self, leaves: list[Any], out: Array) -> Array:
         """Copy leaves into a vector, and return it."""
