@@ -19,6 +19,7 @@ import pytest
 
 from erasurehead.errors import EngineError
 from erasurehead.torch._endpoints._base import VERSION
+from erasurehead.torch._endpoints._mapped import File, Mapped
 from erasurehead.torch._endpoints.local import LocalEndpoint
 
 from ..bounded import PATIENCE, PROMPT
@@ -171,6 +172,7 @@ def test_larger_vectors_than_before_find_room(team: str) -> None:
 CHILD = """
 import sys, os, time
 import numpy as np
+from erasurehead.torch._endpoints._mapped import File, Mapped
 from erasurehead.torch._endpoints.local import LocalEndpoint
 end = LocalEndpoint(sys.argv[1], int(sys.argv[2]), 2)
 end.reserve(1 << 20)
@@ -431,6 +433,48 @@ def test_what_is_written_in_its_place_is_sent_without_a_copy_and_read_there_as_l
             first.send(1, b"x", np.full(1_000, number, np.float32))
             assert [float(one.vector[0]) for one in taken(second, 1, first) if one.vector is not None] == [number]
         assert places(first) == before
+
+
+def test_a_vector_is_seen_in_memory_that_may_be_pinned_and_who_writes_to_theirs_changes_nothing_there(
+    team: str,
+) -> None:
+    with ranks(team, 2) as (first, second):
+        until(lambda: 1 in first._inlets and 0 in second._inlets, first, second)
+        sent = first.room(1_000, np.dtype(np.float32))
+        sent[:] = np.arange(1_000)
+        own = Mapped.of(sent[7:])
+        assert own is not None
+        assert own.shared is own
+        first.send(1, b"x", sent)
+        (kept,) = [second.keep(one.vector) for one in until_one(second, first) if one.vector is not None]
+        theirs = Mapped.of(kept[7:])
+        assert theirs is not None
+        assert theirs.shared is theirs.shared is not theirs
+        offset = kept.__array_interface__["data"][0] - theirs.address
+        shared = np.frombuffer(theirs.shared, np.float32, 1_000, offset)
+        np.testing.assert_array_equal(shared, kept)
+        kept[0] = 5.0
+        assert sent[0] == shared[0] == 0.0
+        assert Mapped.of(sent.copy()) is None
+
+
+def test_pinned_memory_is_released_while_it_is_mapped_when_its_last_vector_is_gone() -> None:
+    def mapped(address: int) -> bool:
+        return f"{address:x}-" in Path("/proc/self/maps").read_text()
+
+    file, seen = File(os.memfd_create("pinned")), list[bool]()
+    os.ftruncate(file.fd, MB)
+    memory = Mapped.private(file, MB)
+    address = memory.shared.address
+    memory.shared.release = lambda: seen.append(mapped(address))
+    vector = np.frombuffer(memory, np.float32, 10)[2:]
+    del file, memory
+    assert vector.sum() == 0.0
+    assert mapped(address)
+    assert not seen
+    del vector
+    assert seen == [True]
+    assert not mapped(address)
 
 
 def until_one(end: LocalEndpoint, other: LocalEndpoint) -> Iterator[Any]:

@@ -20,6 +20,7 @@ import torch
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.flat_tensors import cut
 from erasurehead.errors import invalid
+from erasurehead.torch._pinned import pinned
 from erasurehead.torch._streams import subtract
 
 _WIDE = torch.float64
@@ -136,8 +137,8 @@ class Flat:
     def room(self, more: int = 0) -> Array:
         """Return a new vector of zeros, with more elements behind the model's; where a GPU can reach it at once."""
         kind = torch.float64 if self.dtype == np.float64 else torch.float32
-        pinned = self.parameters[0].device.type == "cuda"
-        return cast("Array", torch.zeros(self.length + more, dtype=kind, pin_memory=pinned).numpy())
+        there = self.parameters[0].device.type == "cuda"
+        return cast("Array", torch.zeros(self.length + more, dtype=kind, pin_memory=there).numpy())
 
     def read(self, out: Array) -> Array:
         """Copy the model into a vector, and return it."""
@@ -164,9 +165,10 @@ class Flat:
                     own.copy_(parameter.grad.to_dense())
 
     def set_gradients(self, vector: Array, present: Array) -> None:
-        """Make parts of a vector the gradients, where any rank had one; it must not be changed before they are used."""
+        """Copy parts of a vector into the gradients, where any rank had one."""
         for index, (parameter, own) in enumerate(incoming(vector, self.parameters)):
-            parameter.grad = own.to(parameter) if present[index] else None
+            lies_there = own.device.type == "cpu"  # what was moved to a GPU is a copy
+            parameter.grad = own.to(parameter, copy=lies_there) if present[index] else None
 
     def change(self, before: Array, out: Array) -> bool:
         pieces = [each.detach() for each in self._pieces()]
@@ -175,10 +177,9 @@ class Flat:
             with outgoing(out, pieces) as each:
                 base = next((own for one, own in self._versions if one is before), None)
                 base = _moved(before, pieces) if base is None else base
-                moved = [
-                    torch.sub(piece, old, out=own) for (piece, own), old in zip(each, cut(base, pieces), strict=True)
-                ]
-            return finite(moved)
+                return finite(  # before it crosses: ranks that share a GPU wait for each other, once then
+                    [torch.sub(piece, old, out=own) for (piece, own), old in zip(each, cut(base, pieces), strict=True)]
+                )
 
         def those() -> Iterator[tuple[Array, Array, Array]]:
             begin = 0
@@ -231,7 +232,9 @@ def _device(tensors: list[torch.Tensor]) -> torch.device:
 
 def _moved(vector: Array, tensors: list[torch.Tensor]) -> torch.Tensor:
     """Return the part of a vector that is of tensors, where they are."""
-    return cast("Any", torch).from_numpy(vector[: sum(each.numel() for each in tensors)]).to(_device(tensors))
+    device = _device(tensors)
+    source = pinned(vector[: sum(each.numel() for each in tensors)], device)
+    return cast("Any", torch).from_numpy(source).to(device)
 
 
 def incoming(vector: Array, tensors: Iterable[torch.Tensor]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
@@ -247,7 +250,7 @@ def outgoing(vector: Array, tensors: Iterable[torch.Tensor]) -> Generator[Iterat
     if (device := _device(own)).type == "cpu":
         yield parts(vector, own)
     else:
-        source = cast("Any", torch).from_numpy(vector[: sum(each.numel() for each in own)])
+        source = cast("Any", torch).from_numpy(pinned(vector[: sum(each.numel() for each in own)], device))
         there = torch.empty_like(source, device=device)
         yield zip(own, cut(there, own), strict=True)
         source.copy_(there)

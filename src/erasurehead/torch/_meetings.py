@@ -361,7 +361,7 @@ class GradientMeeting(Meeting):
             for name, _, vector in following or ():
                 self.taken = name
                 if name[1]:
-                    self._apply(vector.copy())
+                    self._apply(vector)
                 else:
                     self._flat.write(vector)
                 self._flat.read_buffers(self._before)
@@ -429,7 +429,7 @@ class GradientMeeting(Meeting):
         self._serve()
 
     def _apply(self, mean: Array) -> None:
-        """Give the mean gradient, of which parts become the parameters' gradients, to the optimizer."""
+        """Give the mean gradient to the optimizer."""
         flat = self._flat
         flat.set_gradients(mean[self._gradient], mean[self._present])
         with flat.at_rates(mean[self._rates].tolist()):

@@ -176,7 +176,7 @@ class RankModel(ABC):
 
     @abstractmethod
     def set_gradients(self, vector: Array, present: Array) -> None:
-        """Make parts of a vector the gradients, where any rank had one; it must not be changed before they are used."""
+        """Copy parts of a vector into the gradients, where any rank had one."""
 
     def at_rates(self, rates: Sequence[float]) -> AbstractContextManager[None]:
         """Return a context in which groups have other rates."""

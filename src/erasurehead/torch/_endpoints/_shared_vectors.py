@@ -20,6 +20,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import EngineError
 from erasurehead.torch._endpoints._base import MOST_RANKS, Nonsense, vector_type
+from erasurehead.torch._endpoints._mapped import File, Mapped
 
 _KEPT = 4  # vectors of one sender that a reader may keep
 
@@ -30,13 +31,13 @@ _SEALS = (1033, 1034)  # of Linux: add, get
 _SHRINK = 2
 
 
-def _memory(name: str, size: int) -> tuple[int, mmap.mmap]:
+def _memory(name: str, size: int) -> tuple[int, Mapped]:
     """Return memory that others can be given, and will not shrink while they read it."""
     try:
         fd = os.memfd_create(f"erasurehead-{name}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(fd, size)
         fcntl.fcntl(fd, _SEALS[0], _SHRINK)
-        return fd, mmap.mmap(fd, size)
+        return fd, Mapped(fd, size)
     except OSError as error:
         raise EngineError(f"cannot get {size / 1e6:.1f} MB of memory for vectors: {error.strerror}.") from error
 
@@ -76,7 +77,7 @@ class OwnVectors:
         if place == len(self._had):
             self._had.append(None)
             os.ftruncate(self.fd, len(self._had) * self.stride)
-            self._map = mmap.mmap(self.fd, 0)  # those who have the one before keep it
+            self._map = Mapped(self.fd, 0)  # those who have the one before keep it
         vector: Any = np.frombuffer(self._map, dtype, length, place * self.stride)
         self._had[place] = weakref.ref(vector)
         return vector
@@ -130,8 +131,8 @@ class TheirVectors:
     """Another rank's vectors, and what it tells of ours."""
 
     def __init__(self) -> None:
-        self._fd = -1
-        self._map = self._told = b""  # none yet
+        self._file: File | None = None  # none yet
+        self._map = self._told = b""
 
     def take(self, fds: list[int], told: bool) -> None:
         """Read vectors from this memory from now on; or, if it is there that it is told, what was read."""
@@ -142,9 +143,7 @@ class TheirVectors:
                 raise Nonsense("it tells of other ranks than a team has")
             self._told = mmap.mmap(fds[0], _TOLD.size * MOST_RANKS, prot=mmap.PROT_READ)
             return
-        if self._fd >= 0:
-            os.close(self._fd)
-        self._fd, self._map = fds.pop(), b""
+        self._file, self._map = File(fds.pop()), b""
 
     def told(self, rank: int) -> tuple[int, ...]:
         """Return how many vectors of a rank this one is through with, and which it keeps, counted from 1."""
@@ -158,16 +157,13 @@ class TheirVectors:
             raise Nonsense(f"a vector of {nbytes} bytes at {offset}, where at most {most} bytes were agreed on")
         end = offset + nbytes
         if end > len(self._map):
-            size = os.fstat(self._fd).st_size if self._fd >= 0 else 0
-            if end > size:
+            size = 0 if self._file is None else os.fstat(self._file.fd).st_size
+            if self._file is None or end > size:
                 raise Nonsense(f"a vector that ends at byte {end} of {size}")
-            # Private and writable: who writes to it changes nothing but their own view, and others take it as it is.
-            self._map = mmap.mmap(self._fd, size, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
+            self._map = Mapped.private(self._file, size)
         return np.frombuffer(self._map, own, length, offset)
 
     def close(self) -> None:
         """Close the memory; views keep what they show."""
         self._map = self._told = b""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        self._file = None
