@@ -92,6 +92,11 @@ def report(
     print(json.dumps(line | ({"since": since} if since else {})), flush=True)
 
 
+def skip(benchmark: str, lacks: str) -> None:
+    """Print that a benchmark cannot be run here, so that what was measured elsewhere stays."""
+    print(json.dumps({"benchmark": benchmark, "skipped": lacks}), flush=True)
+
+
 def _each(value: Any) -> list[Any]:
     return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value]
 

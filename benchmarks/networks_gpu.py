@@ -3,6 +3,8 @@
 python benchmarks/networks_gpu.py
 python benchmarks/networks_gpu.py --device cpu --width 64 --batch 64      tries out the code; its figures mean nothing
 
+Where PyTorch finds no GPU, it is skipped.
+
 Four ranks on one card, ten million float32 parameters, SGD with momentum, batches that are drawn there. Each process
 has a plain loop, a team's and DDP's, for some seconds each, in turn, several times. A loop's pace is that of the steps
 which ended while all its ranks were under way. The throttled rank computes each gradient four times, so that it has the
@@ -36,7 +38,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 import erasurehead.torch as eht
-from common import report
+from common import report, skip
 
 RANKS, SLOW, THROTTLED = 4, 3, 4
 WIDTH, LAYERS, BATCH = 1290, 6, 12288  # ten million parameters
@@ -354,8 +356,8 @@ if __name__ == "__main__":
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.device == "cuda" and not torch.cuda.is_available():
-        sys.exit("This measures ranks that share a GPU, and PyTorch finds none here; --device cpu tries out the code.")
-    if not given.rank:
+        skip(Path(__file__).stem, "no GPU")
+    elif not given.rank:
         main(given)
     elif given.rank == "all":
         Rank(given).of_all()

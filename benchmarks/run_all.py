@@ -89,10 +89,14 @@ def main() -> None:
         if found is None:
             failed.append(name)
             continue
+        if "skipped" in found:
+            print(f"skipped: {found['skipped']}. What was measured before stays.")
+            continue
         command = shlex.join(["python", f"benchmarks/{name}.py", *options])
         since, date = found.get("since", (head, time.strftime("%Y-%m-%d")))
         file = found["benchmark"].replace(" ", "_")
-        enter(Run(file, command, since, date, machine(), found["ratios"], found["targets"]))
+        on = ", ".join(filter(None, (found["ratios"].get("card"), machine())))
+        enter(Run(file, command, since, date, on, found["ratios"], found["targets"]))
         for sentence in draw():  # at once: whoever ends it early keeps what was measured
             print(sentence)
     if failed:
