@@ -66,23 +66,26 @@ def network(device: str, width: int) -> nn.Module:
 
 
 class Stopwatch:
-    """Adds up how long calls take that begin and end with an idle GPU, while it is on."""
+    """Adds up how long calls take, and what they have the GPU do, while it is on."""
 
     def __init__(self, synchronize: Callable[[], None]) -> None:
         self.on, self.seconds, self._synchronize = False, 0.0, synchronize
 
-    def around(self, owner: Any, name: str) -> None:
+    def around(self, owner: Any, name: str, begins: bool = True, ends: bool = True) -> None:
+        """Time a method; `begins` and `ends` say whether the GPU is to be idle before and after."""
         call = getattr(owner, name)
 
         def timed(*arguments: Any) -> Any:
             if not self.on:
                 return call(*arguments)
-            self._synchronize()
+            if begins:
+                self._synchronize()
             begin = time.perf_counter()
             try:
                 return call(*arguments)
             finally:
-                self._synchronize()
+                if ends:
+                    self._synchronize()
                 self.seconds += time.perf_counter() - begin
 
         setattr(owner, name, timed)
@@ -130,14 +133,12 @@ class Rank:
         whole: Any = self.team._whole  # pyright: ignore[reportPrivateUsage]
         momentum = getattr(self.team._meeting, "_momentum", None)  # pyright: ignore[reportPrivateUsage]
         out, into = Stopwatch(self.synchronize), Stopwatch(self.synchronize)
-        for owner, name, watch in (
-            (whole, "change", out),
-            (whole, "gradients", out),
-            (whole, "write", into),
-            (whole, "set_gradients", into),
-            *(() if momentum is None else ((momentum, "write", into),)),
-        ):
-            watch.around(owner, name)
+        out.around(whole, "change")
+        out.around(whole, "gradients")
+        into.around(whole, "set_gradients")
+        into.around(whole, "write", begins=momentum is None)
+        if momentum is not None:
+            into.around(momentum, "write", ends=False)  # just before the model's
         return out, into
 
     def part(

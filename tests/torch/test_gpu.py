@@ -154,11 +154,12 @@ def test_vectors_in_memory_of_ranks_are_pinned_and_seen_as_they_are_written_next
                     for message in end.receive(copy=False):
                         assert message.vector is not None
                         kept.append(end.keep(message.vector))
+                        del message
             theirs.write(kept[-1])
             assert lies_pinned(kept[-1])
             np.testing.assert_array_equal(weights(theirs._model).cpu().numpy(), expected)
             if number % 3 == 2:
-                del kept[:], message
+                kept.clear()
     finally:
         for end in ends:
             end.close()
