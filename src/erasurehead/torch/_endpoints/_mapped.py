@@ -36,7 +36,7 @@ class Mapped(mmap.mmap):
     file: File | None = None
     pinned: bool | None = None
     release: Callable[[], object] | None = None
-    _twin: Mapped | None = None
+    _seen_by_all: Mapped | None = None
 
     @classmethod
     def private(cls, file: File, size: int) -> Mapped:
@@ -59,9 +59,9 @@ class Mapped(mmap.mmap):
         """The same memory as all see it: to pin a private mapping would copy it, as writing does."""
         if self.file is None:
             return self
-        if self._twin is None:
-            self._twin = Mapped(self.file.fd, len(self))
-        return self._twin
+        if self._seen_by_all is None:
+            self._seen_by_all = Mapped(self.file.fd, len(self))
+        return self._seen_by_all
 
     @property
     def address(self) -> int:
