@@ -63,13 +63,16 @@ def _drawn(law: Slowness, n_workers: int) -> tuple[Array, Array]:
 
 
 def _draw(law: Slowness, n_workers: int) -> tuple[Array, Array]:
-    rng = np.random.default_rng((law.seed, n_workers))
-    slow = rng.random(n_workers) < law.enter / (law.enter + law.leave)
-    factors = np.empty((MOST, n_workers))
-    for row in factors:
-        slow = np.where(slow, rng.random(n_workers) >= law.leave, rng.random(n_workers) < law.enter)
-        row[:] = np.where(slow, SLOWER, 1.0)
-    return factors, rng.exponential(law.begin, (MOST, n_workers)) if law.begin else np.zeros((MOST, n_workers))
+    factors, begins = np.empty((MOST, n_workers)), np.zeros((MOST, n_workers))
+    for worker in range(n_workers):  # whose delays are the same however many there are
+        rng = np.random.default_rng((law.seed, worker))
+        slow = bool(rng.random() < law.enter / (law.enter + law.leave))
+        for step, drawn in enumerate(rng.random(MOST)):
+            slow = drawn >= law.leave if slow else drawn < law.enter
+            factors[step, worker] = SLOWER if slow else 1.0
+        if law.begin:
+            begins[:, worker] = rng.exponential(law.begin, MOST)
+    return factors, begins
 
 
 def _factors(law: Slowness, steps: int, n_workers: int) -> tuple[Array, Array]:

@@ -172,6 +172,29 @@ def check_models(argument: str, models: Iterable[object]) -> None:
         check_type(argument, model, Delays, "must be a delay model", "such as delays.Exponential(mean=0.5)")
 
 
+def check_own(model: Delays, n_workers: int) -> None:
+    """Raise if a user's own model returns other delays of a worker where other steps or fewer workers are asked for.
+
+    Workers of real engines draw their own delays, each for itself, and other engines draw for all: a model of which the
+    generator goes on from call to call, or is seeded with the number of workers, has each meet another law.
+
+    Raises:
+        InvalidArgument: if so, or as `check_rows`.
+    """
+    if type(model).__module__.startswith("erasurehead."):
+        return
+    drawn = check_rows(model, model.rows(0, 2, n_workers), 0, 2, n_workers)
+    for step, worker in ((0, 0), (1, 0), (1, n_workers - 1)):
+        if (alone := model.seconds(worker, step)) != drawn[step, worker]:
+            raise invalid(
+                "delays",
+                f"must be the same of a worker in a step whatever else is asked for, which {model} is not: of worker "
+                f"{worker} in step {step} it is {drawn[step, worker]:.6g} s among {n_workers} workers",
+                alone,
+                "draw with np.random.default_rng([seed, step, worker])",
+            )
+
+
 def rows_of(
     model: Delays,
     first: int,

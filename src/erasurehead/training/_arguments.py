@@ -10,6 +10,7 @@ from erasurehead._internal.resources import usable_cores
 from erasurehead.codes import GradientCode
 from erasurehead.decoding._rounding import check_rounding
 from erasurehead.delays import Delays
+from erasurehead.delays._base import check_own
 from erasurehead.engines import Engine, Wire
 from erasurehead.engines._engine_around import EngineAround
 from erasurehead.engines._wired_engine import WiredEngine
@@ -78,6 +79,12 @@ def as_wire(wire: Wire | str | None) -> Wire | None:
     if wire is not None and not isinstance(wire, Wire):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise invalid("wire", "must be a wire, or the text of one", wire, "such as \"cast('float32')\"")
     return wire
+
+
+def check_delays(engine: Engine, n_workers: int) -> None:
+    """Raise if the delays that an engine adds are of a user's own model that contradicts itself."""
+    if (delays := getattr(engine, "delays", None)) is not None:
+        check_own(delays, n_workers)
 
 
 def check_wire(code: GradientCode, engine: Engine) -> None:

@@ -22,6 +22,7 @@ from erasurehead.training._arguments import (
     as_engine,
     as_scheme,
     as_wire,
+    check_delays,
     check_kinds,
     check_options,
     check_parts,
@@ -131,6 +132,7 @@ def train(
     scheme = as_scheme(scheme, engine, problem.n_samples)
     check_kinds(optimizer, scheme)
     scheme.check_late(engine.late)
+    check_delays(engine, scheme.code.n_workers)
     if (chosen := as_wire(wire)) is not None:
         engine = WiredEngine(engine, chosen)
     check_wire(scheme.code, engine)
