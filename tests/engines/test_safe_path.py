@@ -67,8 +67,10 @@ class Slope(Shard):
     def combine(self, local, coefficients, step, out):
         import helper  # on the worker only, and not before it is used
         np.subtract(local, helper.target, out=out)
-        out *= float(coefficients.sum()) / 2
-        return 0.0
+        share = float(coefficients.sum()) / 2
+        loss = 0.5 * share * float(out @ out)
+        out *= share
+        return loss
 
 
 class Late(Delays):

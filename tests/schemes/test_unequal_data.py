@@ -35,7 +35,7 @@ class Speeds(Delays):
         work: float | Array = 1.0,
         out: Array | None = None,
     ) -> Array:
-        return np.tile(np.array(TIMES), (count, 1))
+        return np.tile(np.array(TIMES[:n_workers]), (count, 1))
 
     def __str__(self) -> str:
         return "speeds"
