@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.cli._screen import Terminal
+from erasurehead.cli._output import Terminal
 
 from ..bounded import PATIENCE
 from ..typed import Finished

@@ -34,7 +34,7 @@ def hold(times):
 def at_a_word(word: str) -> str:
     """Return statements that let a command wait for a signal when it has said something."""
     return f"""
-from erasurehead.cli._screen import Screen
+from erasurehead.cli._output import Screen
 say = Screen.say
 def held(screen, text):
     say(screen, text)

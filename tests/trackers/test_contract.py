@@ -19,7 +19,7 @@ import pytest
 from erasurehead import consensus, optimizers, problems, train
 from erasurehead.errors import EngineError, InvalidArgument
 from erasurehead.runs import Comparison, Experiment, RunFolder, build_config
-from erasurehead.trackers import MLflow, Point, TensorBoard, TrackedRun, Tracker, WandB, _showing as showing
+from erasurehead.trackers import MLflow, Point, TensorBoard, TrackedRun, Tracker, WandB, _background as showing
 from erasurehead.trackers._tracked_run import TRACKED
 from erasurehead.trackers._tracker import measured
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from erasurehead.runs import Experiment, RunFolder
-from erasurehead.trackers import MLflow, Point, TensorBoard, Tracker, WandB, _showing as showing
+from erasurehead.trackers import MLflow, Point, TensorBoard, Tracker, WandB, _background as showing
 from erasurehead.trackers._tracker import measured
 
 from ..typed import typed

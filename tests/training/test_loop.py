@@ -429,38 +429,37 @@ def test_a_support_that_is_no_ascending_list_of_parameters_is_refused(support: l
         )
 
 
-class _OfOneTask(Quadratic):
-    """A problem whose shards divide by the number of their own samples, or leave in `out` what was there."""
+class _Scaled(Quadratic):
+    """A problem whose shards compute a multiple of their part, which may be another in each step."""
 
-    def __init__(self, mistake: str) -> None:
+    def __init__(self, factor: float) -> None:
         super().__init__(PROBLEM.rows, PROBLEM.centres)
-        self.mistake = mistake
+        self.factor = factor
 
     def shard(self, tasks: Sequence[slice]) -> Shard:
         shard = super().shard(tasks)
         right = shard.combine
 
         def combine(local: Array, coefficients: Array, step: int, out: Array) -> float:
-            if self.mistake == "divides":
-                coefficients = coefficients * self.n_samples / (tasks[0].stop - tasks[0].start)
-            loss = right(local, coefficients, step, out)
-            if self.mistake == "adds":
-                out += 1.0
-            return loss
+            return right(local, coefficients * (1.0 if step else self.factor), step, out)
 
         shard.combine = combine  # type: ignore[method-assign]
         return shard
 
 
-@pytest.mark.parametrize("mistake", ["divides", "adds"])
-def test_a_problem_of_your_own_whose_shards_do_not_add_up_to_it_is_refused(mistake: str) -> None:
+@pytest.mark.parametrize("factor", [6.0, 0.5])  # divided by a shard's own samples, or a loss without its half
+def test_a_problem_of_your_own_whose_shards_do_not_add_up_to_it_is_refused(factor: float) -> None:
     witness, optimizer = _Silent(), GradientDescent(np.zeros(6), 0.01)
-    with pytest.raises(Diverged, match="do not add up to it: at the first model the objective and the norm of"):
-        train(_OfOneTask(mistake), schemes.uncoded(6), optimizer, VirtualEngine(), 8, [witness])
+    with pytest.raises(Diverged, match=r"do not add up to it: the objective of the first model is .* by `combine`"):
+        train(_Scaled(factor), schemes.uncoded(6), optimizer, VirtualEngine(), 8, [witness])
     assert witness.run is not None
     assert witness.run.status == "diverged"
     assert "do not add up" in witness.run.stopped
-    train(_OfOneTask("none"), schemes.uncoded(6), GradientDescent(np.zeros(6), 0.01), VirtualEngine(), 8)
+
+
+@pytest.mark.parametrize("factor", [0.7, 1.0, 1.4])
+def test_shards_of_your_own_may_draw_their_samples(factor: float) -> None:
+    train(_Scaled(factor), schemes.uncoded(6), GradientDescent(np.zeros(6), 0.01), VirtualEngine(), 8)
 
 
 class _SaysYes(type(wait_rules.first(1))):  # type: ignore[misc]

@@ -1,4 +1,8 @@
-"""The command line, with one module per command, which parses arguments, calls the library and prints the result."""
+"""The command line, with one module per command, which parses arguments, calls the library and prints the result.
+
+What is a result and what is said beside it is kept apart in `_output.py`; streams that are closed or full are those of
+`_streams.py`.
+"""
 
 from __future__ import annotations
 

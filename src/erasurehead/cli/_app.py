@@ -83,7 +83,7 @@ class _Group(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        from erasurehead.cli._screen import sentences
+        from erasurehead.cli._output import sentences
 
         try:
             with terminable(), sentences(), _visible_usage():  # ends what a command has started, whatever ends it

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from erasurehead.cli._options import OutputOptions, argument, folder, option
-from erasurehead.cli._screen import Screen
+from erasurehead.cli._output import Screen
 from erasurehead.errors import InvalidArgument, invalid
 from erasurehead.runs._names import check_writable
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from erasurehead._internal.documents import Entries, PlainData
 from erasurehead.cli._options import OutputOptions, argument, option
-from erasurehead.cli._screen import Screen
+from erasurehead.cli._output import Screen
 from erasurehead.cli._streams import check_open
 
 if TYPE_CHECKING:

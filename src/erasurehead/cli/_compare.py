@@ -10,7 +10,7 @@ import typer
 
 from erasurehead._internal.atomic_files import write_whole
 from erasurehead.cli._options import OutputOptions, RunOptions, argument, option, pictures
-from erasurehead.cli._screen import Screen
+from erasurehead.cli._output import Screen
 from erasurehead.cli._streams import INTERRUPTED
 from erasurehead.cli._train import COMMON as TRAIN, introduce
 from erasurehead.errors import ErasureHeadError, InvalidArgument, MissingExtra, invalid

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from erasurehead.cli._options import OutputOptions, argument, option
-from erasurehead.cli._screen import Screen
+from erasurehead.cli._output import Screen
 from erasurehead.cli._streams import check_open, results
 from erasurehead.errors import check_choice
 from erasurehead.runs._config import Config, json_schema, keys

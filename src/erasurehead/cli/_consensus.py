@@ -21,8 +21,8 @@ from erasurehead.cli._options import (
     options_of,
     pictures as pictures_option,
 )
+from erasurehead.cli._output import Screen
 from erasurehead.cli._ranks import stand_by
-from erasurehead.cli._screen import Screen
 from erasurehead.cli._streams import FAILED, INTERRUPTED
 from erasurehead.cli._train import introduce_data
 from erasurehead.consensus._config import ConsensusConfig

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from erasurehead._internal.documents import PlainData
 from erasurehead._internal.plain_text import visible
 from erasurehead.cli._options import FILE_KEYS, FileOptions, OutputOptions, argument, options_of
-from erasurehead.cli._screen import Screen
+from erasurehead.cli._output import Screen
 from erasurehead.errors import InvalidArgument, counted
 from erasurehead.runs import build_config
 from erasurehead.runs._config import Config, DataSection, merged

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from erasurehead.cli._options import OutputOptions, argument, folder, option, pictures
-from erasurehead.cli._screen import Screen
+from erasurehead.cli._output import Screen
 from erasurehead.cli._traces import TraceOptions
 from erasurehead.errors import counted
 from erasurehead.runs._names import RUNS, check_writable, next_free

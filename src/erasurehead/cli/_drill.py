@@ -9,7 +9,7 @@ import typer
 
 from erasurehead._internal.documents import PlainData
 from erasurehead.cli._options import FileOptions, OutputOptions, folder, option, options_of, pictures
-from erasurehead.cli._screen import Screen
+from erasurehead.cli._output import Screen
 from erasurehead.errors import check_count, invalid
 from erasurehead.runs._config import Config
 

@@ -6,7 +6,7 @@ import typer
 
 from erasurehead.cli._drill import KEYS, SCHEME, TEXTS, SubjectOptions
 from erasurehead.cli._options import OutputOptions, argument, folder, option, options_of
-from erasurehead.cli._screen import Screen
+from erasurehead.cli._output import Screen
 from erasurehead.runs._config import Config
 
 HELP = """

@@ -6,7 +6,7 @@ import typer
 
 from erasurehead.cli._drill import verdicts
 from erasurehead.cli._options import FileOptions, OutputOptions, folder, option, options_of
-from erasurehead.cli._screen import Screen
+from erasurehead.cli._output import Screen
 from erasurehead.consensus._config import ConsensusConfig
 
 HELP = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from erasurehead.cli._options import ALLOW_UNSEEN, THRESHOLD, OutputOptions, argument, option
-from erasurehead.cli._screen import Screen
+from erasurehead.cli._output import Screen
 from erasurehead.cli._streams import check_open
 from erasurehead.errors import counted
 

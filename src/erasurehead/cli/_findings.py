@@ -10,7 +10,7 @@ from erasurehead.errors import counted
 from erasurehead.reports._units import seconds_text
 
 if TYPE_CHECKING:
-    from erasurehead.cli._screen import Screen
+    from erasurehead.cli._output import Screen
     from erasurehead.runs import Experiment
     from erasurehead.training import Run
     from erasurehead.training._result import FinalModel

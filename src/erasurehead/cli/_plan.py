@@ -5,8 +5,8 @@ from __future__ import annotations
 import typer
 
 from erasurehead.cli._options import OutputOptions
+from erasurehead.cli._output import Screen
 from erasurehead.cli._plan_options import FREE, USUAL, PlanOptions
-from erasurehead.cli._screen import Screen
 from erasurehead.cli._train import COMMON as TRAIN
 from erasurehead.errors import counted
 

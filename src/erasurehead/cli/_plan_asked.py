@@ -10,8 +10,8 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from erasurehead._internal.documents import Entries
+from erasurehead.cli._output import Screen
 from erasurehead.cli._plan_options import FREE, PlanOptions
-from erasurehead.cli._screen import Screen
 from erasurehead.delays import Delays, Trace
 from erasurehead.delays._bootstrap import KEEP, Keep
 from erasurehead.delays._unobserved import ABSENT, Absent, completed

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from erasurehead.cli._output import Screen
 from erasurehead.cli._plan_asked import plan_config
 from erasurehead.cli._plan_options import PlanOptions
-from erasurehead.cli._screen import Screen
 from erasurehead.cli._traces import pairs
 from erasurehead.datasets import Dataset
 from erasurehead.errors import InvalidArgument, counted, invalid

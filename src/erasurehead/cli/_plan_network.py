@@ -8,7 +8,7 @@ from dataclasses import MISSING, asdict, dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from erasurehead.cli._options import OutputOptions, option
-from erasurehead.cli._screen import Screen
+from erasurehead.cli._output import Screen
 from erasurehead.cli._traces import TraceOptions
 from erasurehead.errors import InvalidArgument, counted, invalid
 

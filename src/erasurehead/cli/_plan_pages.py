@@ -16,11 +16,11 @@ from rich.text import Text
 from erasurehead._internal.atomic_files import write_whole
 from erasurehead._internal.documents import Entries, PlainData
 from erasurehead._internal.resources import check_seconds, usable_cores
+from erasurehead.cli._output import Screen
 from erasurehead.cli._plan_asked import RUN_FILE, TRACE, TaskCost
 from erasurehead.cli._plan_cells import band_text, factor_text, places_of, time_text, trial_range, value_text
 from erasurehead.cli._plan_data import SampledData
 from erasurehead.cli._plan_options import FREE, PlanOptions
-from erasurehead.cli._screen import Screen
 from erasurehead.delays import Trace
 from erasurehead.delays._trace_files import write_trace
 from erasurehead.errors import counted

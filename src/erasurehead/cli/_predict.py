@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from erasurehead.cli._options import ALLOW_UNSEEN, THRESHOLD, OutputOptions, argument, option, value_of
-from erasurehead.cli._screen import Screen
+from erasurehead.cli._output import Screen
 from erasurehead.cli._streams import check_open
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from erasurehead.cli._options import OutputOptions, argument, option
-from erasurehead.cli._screen import Screen
+from erasurehead.cli._output import Screen
 
 HELP = """
 Write what a run did as a page in one file that can be mailed.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from erasurehead.cli._options import OutputOptions, argument, folder, option
-from erasurehead.cli._screen import Screen
+from erasurehead.cli._output import Screen
 from erasurehead.errors import check_count, counted
 
 if TYPE_CHECKING:

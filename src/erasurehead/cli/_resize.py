@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from erasurehead.cli._options import OutputOptions, argument
-from erasurehead.cli._screen import Screen
+from erasurehead.cli._output import Screen
 from erasurehead.errors import counted
 
 HELP = """

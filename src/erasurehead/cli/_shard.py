@@ -18,7 +18,7 @@ from erasurehead.cli._options import (
     option,
     options_of,
 )
-from erasurehead.cli._screen import Screen
+from erasurehead.cli._output import Screen
 from erasurehead.errors import counted, invalid
 from erasurehead.runs._config.sections import Config
 

@@ -12,8 +12,8 @@ import typer
 
 from erasurehead.cli._findings import ended_text, loss_text, measured_text, verdict, warn, workers_text
 from erasurehead.cli._options import RunOptions, VerboseOptions, argument, option
+from erasurehead.cli._output import Screen
 from erasurehead.cli._ranks import stand_by
-from erasurehead.cli._screen import Screen
 from erasurehead.cli._streams import INTERRUPTED
 from erasurehead.errors import Diverged, ErasureHeadError, InvalidArgument, RecordsError, counted, invalid
 from erasurehead.reports._units import seconds_text

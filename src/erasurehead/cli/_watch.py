@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from erasurehead.cli._options import OutputOptions, argument, option
-from erasurehead.cli._screen import Screen
+from erasurehead.cli._output import Screen
 
 HELP = """
 Look at a run in a browser while it goes on.

@@ -1,6 +1,7 @@
 """Where workers run: the engine interface and its implementations.
 
-An engine moves orders, programs and vectors, and stamps the time; it knows nothing of codes, schemes or gradients.
+An engine moves orders, programs and vectors, and stamps the time; it knows nothing of codes, schemes or gradients. In
+what numbers a vector is sent, exact, shorter or quantised, is a wire (`_wires.py`).
 The room offers the contracts for an engine, a wire or channels of your own, and five engines. A worker belongs to one
 engine, and loads none of the others.
 """

@@ -1,8 +1,8 @@
 """Runs in TensorBoard, MLflow and Weights & Biases, as callbacks; `Tracker` is what one of your own is made of.
 
 The room knows callbacks and their rows, and nothing of folders and run files, which know it. Packages of trackers are
-imported when a run begins. Whatever one does, a run goes on: it writes in a thread of its own, and is put aside with a
-notice if it is not installed, fails or hangs.
+imported when a run begins. Whatever one does, a run goes on: it writes in a thread of its own (`_background.py`), and
+is put aside with a notice if it is not installed, fails or hangs.
 
 >>> import tempfile, time
 >>> from erasurehead import engines, optimizers, problems, train

@@ -13,7 +13,7 @@ from erasurehead._internal.arrays import Array
 from erasurehead._internal.user_files import StrPath
 from erasurehead.errors import check_positive, invalid
 from erasurehead.schemes import Scheme
-from erasurehead.trackers._showing import Showing, Shows
+from erasurehead.trackers._background import Showing, Shows
 from erasurehead.trackers._tracked_run import Point, TrackedRun
 from erasurehead.training import Callback, Notice, Run, StepRow
 

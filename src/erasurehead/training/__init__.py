@@ -3,7 +3,8 @@
 This room takes a problem, a scheme, an optimizer and an engine, and knows all of them by their contracts only. `train`
 runs the loop; each step of it asks the optimizer for an order, runs rounds with the workers until one of them ends with
 an estimate, and tells the optimizer. A round is submitted, waited for, and decoded; messages that come after its end
-have one way of their own. What happened is told as it happens (`Callback`, `Notice`), recorded (`StepRow`,
+have one way of their own. Whether speeds have changed for so long that work is shared anew is asked of
+`delays/_speeds.py`. What happened is told as it happens (`Callback`, `Notice`), recorded (`StepRow`,
 `ArrivalRow`), and returned (`Run`). The room knows nothing of run files, folders and screens: those watch it.
 """
 

@@ -101,8 +101,8 @@ class Stopping:
         measured: the values of the metric so far, in the order in which they were known.
         optimum: the minimum that gaps are measured from; None before it is found, or if it is not needed.
         ended: what has ended the run; None while it continues.
-        told: the objective of the first model and the norm of its gradient, as an exact answer of the workers had them;
-            None if there was none in this part of the run.
+        told: the objective of the first model, as an exact answer of the workers had it; None if there was none in this
+            part of the run.
 
     Raises:
         InvalidArgument: if an argument is out of its range, or the problem does not have the metric.
@@ -130,7 +130,7 @@ class Stopping:
         self.measured: list[Measured] = []
         self.optimum: Optimum | None = None
         self.ended: Ending | None = None
-        self.told: tuple[float, float] | None = None
+        self.told: float | None = None
         self._best = math.inf
         self._best_step = 0
         self._first_norm: float | None = None  # norm of the first exact gradient
@@ -178,7 +178,7 @@ class Stopping:
         if self._first_norm is None:
             self._first_norm = norm
             if value is not None and np.array_equal(self.first, np.asarray(x)):
-                self.told = value, norm
+                self.told = value
         self._norm, self._point = norm, x
         if self.tolerance is not None:
             short = self.tolerance * self._first_norm
