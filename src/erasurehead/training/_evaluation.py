@@ -138,7 +138,7 @@ not quadratic."""
 _TOLD = 1e-14  # slopes that can be told from 0, over this distance
 _NOISE = 2e-15  # slopes that are nothing but rounding, where the loss is 1
 
-_FAR = 0.45
+_DRAWN = 0.45
 """How far apart, relatively, the same loss may be if some samples are drawn for one of both."""
 
 SOON = 10
@@ -255,7 +255,7 @@ def contradiction(problem: Problem, final: FinalModel, told: float) -> str:
     whole = final.first_objective
     still = abs(final.objective - whole) <= 0.01 * abs(whole) + 1e-9
     own = not type(problem).__module__.startswith("erasurehead.")
-    if not own or still or final.share < 1.0 or not abs(told - whole) > _FAR * abs(told):
+    if not own or still or final.share < 1.0 or not abs(told - whole) > _DRAWN * abs(told):
         return ""
     return (
         f"the shards of the problem do not add up to it: the objective of the first model is {told:.5g} by `combine`, "
