@@ -97,7 +97,7 @@ def inspect(
     >>> inspect(code, range(6), vectors).suspects.tolist()
     [4]
     """
-    order = as_messages(messages)
+    order = as_messages(messages, code)
     by_message = dict(zip(order.tolist(), _rows(order, vectors), strict=True))
     limit = None if corrupted is None else check_count("corrupted", corrupted, at_least=0)
     verifier = Verifier(code, tolerance=tolerance, corrupted=limit or None, seed=seed)

@@ -145,7 +145,7 @@ class _PrescribedSession(Session):
         self._optimal.add(message)
 
     def extend(self, messages: Iterable[int]) -> None:
-        added = as_messages(messages)
+        added = as_messages(messages, self.code)
         self._arrived[added] = True
         self._optimal.extend(added)
 

@@ -41,13 +41,13 @@ def with_one(value: float) -> Callable[[np.ndarray], np.ndarray]:
 
 NO_DELAY = r"the delay of worker 2 in step 0, by own\(\), must be a number of seconds of at least 0, or inf, but it is "
 NO_ROWS = r"what the delay model own\(\) returns must be numbers, in rows of equal length"
-SHAPE = r"what the delay model own\(\) returns must have shape \(1, [1-4]\), got "
+SHAPE = r"what the delay model own\(\) returns must have shape \([12], [1-4]\), got "
 
 WRONG: dict[str, tuple[Callable[[np.ndarray], Any], str]] = {
     "nan": (with_one(np.nan), NO_DELAY + "nan"),
     "negative": (with_one(-0.5), NO_DELAY + r"-0\.5"),
     "minus inf": (with_one(-np.inf), NO_DELAY + "-inf"),
-    "too few": (lambda rows: rows[:, :-1], SHAPE + r"\(1, [0-3]\)"),
+    "too few": (lambda rows: rows[:, :-1], SHAPE + r"\([12], [0-3]\)"),
     "one number": (lambda rows: 1.0, SHAPE + r"\(\)"),
     "no steps": (lambda rows: rows[0], SHAPE + r"\([1-4],\)"),
     "texts": (lambda rows: [["a"] * rows.shape[1]], NO_ROWS),

@@ -290,7 +290,7 @@ def test_none_is_a_text_too(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("castt", "wire must use known names.*did you mean 'cast'"),
+        ("castt", "wire must use known names.*did you mean cast"),
         ("cast('int8')", r"wire \"cast\('int8'\)\": dtype must be one of"),
         ("dithered(levels=0)", "levels must be at least 1"),
         ("3", "wire must be a call"),

@@ -254,7 +254,7 @@ def test_a_point_at_which_the_objective_overflows_is_no_divergence() -> None:
 
 def test_a_first_model_at_which_it_overflows_is_one() -> None:
     steep = Steep(factor=2000.0)
-    with pytest.raises(Diverged, match=r"not finite.*l2 gives it one"):
+    with pytest.raises(Diverged, match=r"not finite.*the cause is the first model, the data or the problem"):
         fit(steep, optimizer=QuasiNewton(np.ones(4)), engine=VirtualEngine(parse("none()")))
 
 

@@ -33,8 +33,8 @@ def test_a_message_per_task_loses_nothing_much_where_delays_grow_with_the_load_a
             grows: np.mean([seconds(False, grows, seed, late) / seconds(True, grows, seed, late) for seed in range(6)])
             for grows in (True, False)
         }
-        # With late work dropped, steps from few arrivals lose little of it, and blocks of parts make up for that.
-        assert ratio[True] > (1.08 if late == "carry" else 0.95)
+        # With late work dropped, steps from few arrivals lose little of it, and blocks of parts make up for more.
+        assert ratio[True] > (1.08 if late == "carry" else 0.88)
         assert ratio[False] < 0.6
 
 

@@ -369,12 +369,6 @@ class _HoldsLittle(GradientDescent):
         self.x, self.step = x, 0
 
 
-class _InPlace(GradientDescent):
-    def tell(self, answer: Answer) -> None:
-        self.step += 1
-        self.x -= 0.1 * answer.estimate
-
-
 def does(name: str, value: Callable[[_Own], Any]) -> Callable[[_Own], None]:
     return lambda optimizer: setattr(optimizer, name, value(optimizer))
 
@@ -398,10 +392,6 @@ def does(name: str, value: Callable[[_Own], Any]) -> Callable[[_Own], None]:
             r"be given its first model by Optimizer\.__init__, .*'_HoldsNothing'; its own",
         ),
         (_HoldsLittle(np.zeros(6)), r"be given its first model by Optimizer\.__init__, .*'_HoldsLittle'; its own"),
-        (
-            _InPlace(np.zeros(6), 0.1),
-            "replace its model, and leave what it is told as it is, .* got '_InPlace'; write",
-        ),
     ],
 )
 def test_mistakes_of_an_optimizer_of_your_own_are_named(optimizer: GradientDescent, said: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from erasurehead import optimizers, train
 from erasurehead._internal.arrays import Array
-from erasurehead.errors import InvalidArgument, Unreachable
+from erasurehead.errors import Unreachable
 from erasurehead.optimizers import Answer, Optimizer
 from erasurehead.problems import Problem, Shard
 from erasurehead.testing._problems import Quadratic
@@ -86,8 +86,9 @@ def test_a_callback_that_changes_the_model_in_place_is_an_error(callback: Callba
 
 @pytest.mark.parametrize("kind", [ChangesItsModel, ChangesTheEstimate])
 def test_an_optimizer_that_changes_arrays_in_place_is_named(kind: type[Optimizer]) -> None:
-    with pytest.raises(InvalidArgument, match=f"must replace its model, .*{kind.__name__}"):
+    with pytest.raises(ValueError, match="read-only") as found:
         run(optimizer=kind(PROBLEM.initial()))
+    assert "write self.x = self.x - step" in found.value.__notes__[0]
 
 
 def test_a_shard_that_changes_the_model_in_place_is_refused() -> None:

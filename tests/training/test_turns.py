@@ -30,7 +30,7 @@ from erasurehead.training._workers import WorkerPool
 
 from ..arrays import Array
 
-WORKERS = 12
+WORKERS, MOST = 12, 30
 
 
 def tasks_of(code: GradientCode) -> list[list[int]]:
@@ -104,8 +104,9 @@ class Lasting(Delays):
         drawn = np.empty((count, n_workers)) if out is None else out
         for step in range(count):
             rng = np.random.default_rng((self.seed, first + step))
-            slow = np.arange(n_workers) < self.slow if self.lasts else rng.random(n_workers) < self.slow / n_workers
-            drawn[step] = work * np.where(slow, 5.0, 1.0) + (rng.exponential(0.1, n_workers) if unit == 0 else 0.0)
+            chances, begins = rng.random(MOST)[:n_workers], rng.exponential(0.1, MOST)[:n_workers]
+            slow = np.arange(n_workers) < self.slow if self.lasts else chances < self.slow / WORKERS
+            drawn[step] = work * np.where(slow, 5.0, 1.0) + (begins if unit == 0 else 0.0)
         return drawn
 
     def __str__(self) -> str:
@@ -161,7 +162,7 @@ def test_adaptive_cuts_its_tasks_and_takes_the_pieces_in_the_order_that_is_faste
     def run(scheme: schemes.Scheme) -> Run:
         engine = VirtualEngine(Lasting(2), late)
         how: dict[str, Any] = {"evaluate_every": 0, "tolerance": None}
-        return train(problem, scheme, QuasiNewton(problem.initial()), engine, 16, **how)
+        return train(problem, scheme, QuasiNewton(problem.initial()), engine, 18, **how)
 
     whole, cut = run(replace(scheme, finer=None)), run(scheme)
     asked = [row for row in cut.steps if "by_task" in row.decision]

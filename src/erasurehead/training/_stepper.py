@@ -121,11 +121,10 @@ def _tell(optimizer: Optimizer, answer: Answer) -> None:
     try:
         optimizer.tell(answer)
     except ValueError as error:
-        if "read-only" not in str(error):
-            raise
-        rule = "must replace its model, and leave what it is told as it is, rather than change them in place"
-        hint = "write self.x = self.x - step, not self.x -= step"
-        raise invalid("optimizer", rule, type(optimizer).__name__, hint) from error
+        if type(error) is ValueError:  # of NumPy, probably
+            hint = "write self.x = self.x - step, not self.x -= step"
+            error.add_note(f"The model of an optimizer, and what it is told, cannot be changed in place: {hint}.")
+        raise
 
 
 def answer_of(

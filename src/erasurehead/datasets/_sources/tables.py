@@ -113,7 +113,8 @@ class TableFit:
                 if len(own):
                     self._ends.setdefault(name, []).extend(ends(own))
                 every = whole.numbers()  # those of test rows, too
-                self._squares[name] = self._squares.get(name, 0.0) + float(every @ every)
+                with np.errstate(over="ignore"):
+                    self._squares[name] = self._squares.get(name, 0.0) + float(every @ every)
             if isinstance(column, TextColumn) or self._columns.is_named(name) or name in self._columns.combined:
                 values[name] = column
         self._n_train, self._n_rows = self._n_train + len(labels.missing()), self._n_rows + block.n_rows
