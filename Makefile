@@ -72,9 +72,9 @@ test: $(READY)  ## Run the whole test suite but for test-stacks, on 2 cores
 	$(ALONE) $(filter-out $(STACKS) $(addsuffix /%,$(STACKS)),$(ALONE_IN))
 
 .PHONY: test-stacks
-test-stacks: $(READY)  ## Run the tests with PyTorch, JAX, Ray and a browser, and of the site, within half an hour
+test-stacks: $(READY)  ## Run the tests with PyTorch, JAX, Ray and a browser, and of the site, within forty minutes
 	$(COMPILE)
-	$(TEST) -m 'not alone' --session-timeout=1500 $(STACKS)
+	$(TEST) -m 'not alone' --session-timeout=2400 $(STACKS)
 	$(ALONE) --session-timeout=300 $(filter $(STACKS) $(addsuffix /%,$(STACKS)),$(ALONE_IN))
 
 .PHONY: test-quick
