@@ -160,7 +160,7 @@ def test_adaptive_cuts_its_tasks_and_takes_the_pieces_in_the_order_that_is_faste
     scheme, problem = schemes.adaptive(30), logistic(900)
 
     def run(scheme: schemes.Scheme) -> Run:
-        engine = VirtualEngine(Lasting(2, seed=1), late)
+        engine = VirtualEngine(Lasting(2, seed=2), late)
         how: dict[str, Any] = {"evaluate_every": 0, "tolerance": None}
         return train(problem, scheme, QuasiNewton(problem.initial()), engine, 16, **how)
 
