@@ -44,7 +44,7 @@ class Slowness(Delays):
         drawn = np.empty((count, n_workers)) if out is None else out
         drawn[:] = self.task * work * _factors(self, first + count, n_workers)[0][first:]
         if self.speeds:
-            drawn /= np.array(self.speeds)
+            drawn /= np.array(self.speeds[:n_workers])
         if unit == 0:
             drawn += _factors(self, first + count, n_workers)[1][first:]
         return drawn
