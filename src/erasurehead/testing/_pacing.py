@@ -22,17 +22,25 @@ def at_some_pace(test: Callable[..., None]) -> Callable[..., None]:
     is not repeated.
 
     Arguments:
-        test: a test with an argument `pace`, the factor of its delays.
+        test: a test with an argument `pace`, the factor of its delays. If it takes `tmp_path`, each attempt has a folder
+            of its own there, in which the one before has left nothing.
     """
 
     @functools.wraps(test)
     def paced(*args: Any, **kwargs: Any) -> None:
+        def attempt(pace: float) -> None:
+            own = dict(kwargs)
+            if "tmp_path" in own:
+                own["tmp_path"] /= f"pace-{pace:g}"
+                own["tmp_path"].mkdir()
+            test(*args, **own, pace=pace)
+
         for pace in PACES[:-1]:
             try:
-                return test(*args, pace=pace, **kwargs)
+                return attempt(pace)
             except AssertionError:
                 continue
-        return test(*args, pace=PACES[-1], **kwargs)
+        return attempt(PACES[-1])
 
     signature = inspect.signature(test)
     fixtures = [parameter for name, parameter in signature.parameters.items() if name != "pace"]
