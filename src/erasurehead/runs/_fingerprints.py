@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from erasurehead.datasets import Dataset
     from erasurehead.datasets._preprocessing.encoding import Encoding
 
+_PLAIN = (str, int, float, type(None))
 _BLOCK = 1 << 20
 MEANING = "what the columns and labels mean"
 """The fact that is the fingerprint of `of_encoding`, for runs that have lost the file that says it."""
@@ -182,7 +183,9 @@ def _whole(facts: object) -> Entries:
 
 def _tell(digest: Any, value: Any) -> None:
     """Add a value to a digest, with all that it holds."""
-    if isinstance(value, np.ndarray) or sparse.issparse(value):
+    if isinstance(value, _PLAIN):  # first, and many at once: data may have 100,000 named columns
+        digest.update(f"{value!r};".encode())
+    elif isinstance(value, np.ndarray) or sparse.issparse(value):
         digest.update(of_arrays(value).encode())
     elif is_dataclass(value):
         digest.update(type(value).__name__.encode())
@@ -195,8 +198,11 @@ def _tell(digest: Any, value: Any) -> None:
     elif isinstance(value, (tuple, list)):
         members = cast("tuple[Any, ...] | list[Any]", value)
         digest.update(f"{len(members)} of".encode())
-        for member in members:
-            _tell(digest, member)
+        if all(isinstance(member, _PLAIN) for member in members):
+            digest.update("".join([f"{member!r};" for member in members]).encode())
+        else:
+            for member in members:
+                _tell(digest, member)
     else:
         digest.update(f"{value!r};".encode())
 
