@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from erasurehead import schemes, training
 from erasurehead._internal.arrays import Array, Tree
 from erasurehead.delays import Delays, Exponential, ShiftedExponential
 from erasurehead.delays._base import PerWorker
-from erasurehead.engines import Event, Order, VirtualEngine
+from erasurehead.engines import Order, VirtualEngine
 from erasurehead.optimizers import Nesterov
 from erasurehead.problems import Problem, Shard
 from erasurehead.runs import Checkpointer, Recorder, RunFolder
@@ -44,7 +45,7 @@ class Played(VirtualEngine):
         self._origin = time.perf_counter() - self.now()  # what the coordinator did until now is not made up for
         super().submit(order, workers)
 
-    def next_event(self, until: float | None = None) -> Event | None:
+    def next_event(self, until: float | None = None) -> Any:
         event = super().next_event(until)
         ahead = self.now() - (time.perf_counter() - self._origin)
         if ahead > 0:

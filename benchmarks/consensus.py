@@ -474,9 +474,9 @@ def peers_on(engine: str) -> Engine:
     """Return an engine; of MPI on its first rank, while the others serve."""
     if engine == "processes":
         return ProcessEngine()
-    from erasurehead.engines import MPIEngine, serve_unless_coordinator
+    from erasurehead.engines import MPIEngine
 
-    serve_unless_coordinator()
+    MPIEngine.serve_unless_coordinator()
     return MPIEngine()
 
 

@@ -26,59 +26,53 @@ _CHANCES = [0.1 + 0.8 * worker / N for worker in range(N)]
 AT_TEN_THOUSAND: dict[str, Callable[[], GradientCode]] = {
     "uncoded": lambda: codes.uncoded(N),
     "fractional_repetition": lambda: codes.fractional_repetition(N, load=3),
-    "binary_repetition": lambda: codes.family("binary_repetition").constructor(N, stragglers=2),
+    "binary_repetition": lambda: codes.build("binary_repetition", N, stragglers=2),
     "cyclic_repetition": lambda: codes.cyclic_repetition(N, stragglers=1),
-    "cyclic_mds": lambda: codes.family("cyclic_mds").constructor(N, stragglers=3),
-    "complex_cyclic_mds": lambda: codes.family("complex_cyclic_mds").constructor(N, stragglers=2),
-    "exact_cyclic": lambda: codes.family("exact_cyclic").constructor(N, stragglers=2),
-    "reed_solomon": lambda: codes.family("reed_solomon").constructor(N, load=3),
+    "cyclic_mds": lambda: codes.build("cyclic_mds", N, stragglers=3),
+    "complex_cyclic_mds": lambda: codes.build("complex_cyclic_mds", N, stragglers=2),
+    "exact_cyclic": lambda: codes.build("exact_cyclic", N, stragglers=2),
+    "reed_solomon": lambda: codes.build("reed_solomon", N, load=3),
     "partial_stragglers": lambda: codes.build(
-        "partial_stragglers", code=codes.family("cyclic_mds").constructor(N, stragglers=3), slowness=2
+        "partial_stragglers", code=codes.build("cyclic_mds", N, stragglers=3), slowness=2
     ),
-    "nested": lambda: codes.family("nested").constructor(N, stragglers=3),
-    "multi_message": lambda: codes.family("multi_message").constructor(N, load=3),
-    "communication_efficient_groups": lambda: codes.family("communication_efficient_groups").constructor(
-        N, load=4, n_pieces=2
-    ),
-    "batched_coupons": lambda: codes.family("batched_coupons").constructor(N, load=20),
-    "draco_repetition": lambda: codes.family("draco_repetition").constructor(N, corrupted=1),
-    "draco_cyclic": lambda: codes.family("draco_cyclic").constructor(N, corrupted=1),
-    "regular": lambda: codes.family("regular").constructor(N, load=3),
-    "expander": lambda: codes.family("expander").constructor(N, load=3),
+    "nested": lambda: codes.build("nested", N, stragglers=3),
+    "multi_message": lambda: codes.build("multi_message", N, load=3),
+    "communication_efficient_groups": lambda: codes.build("communication_efficient_groups", N, load=4, n_pieces=2),
+    "batched_coupons": lambda: codes.build("batched_coupons", N, load=20),
+    "draco_repetition": lambda: codes.build("draco_repetition", N, corrupted=1),
+    "draco_cyclic": lambda: codes.build("draco_cyclic", N, corrupted=1),
+    "regular": lambda: codes.build("regular", N, load=3),
+    "expander": lambda: codes.build("expander", N, load=3),
     "margulis": lambda: codes.build("margulis", side=100),
-    "graph_code": lambda: codes.family("graph_code").constructor(N - 1, replication=3),
-    "edge_code": lambda: codes.family("edge_code").constructor([[v, (v + 1) % (N - 1)] for v in range(N - 1)]),
-    "bernoulli": lambda: codes.family("bernoulli").constructor(N, load=5),
-    "regularised_bernoulli": lambda: codes.family("regularised_bernoulli").constructor(N, load=5),
-    "stochastic_block": lambda: codes.family("stochastic_block").constructor(N, block=10, within=0.5, between=2e-4),
+    "graph_code": lambda: codes.build("graph_code", N - 1, replication=3),
+    "edge_code": lambda: codes.build("edge_code", [[v, (v + 1) % (N - 1)] for v in range(N - 1)]),
+    "bernoulli": lambda: codes.build("bernoulli", N, load=5),
+    "regularised_bernoulli": lambda: codes.build("regularised_bernoulli", N, load=5),
+    "stochastic_block": lambda: codes.build("stochastic_block", N, block=10, within=0.5, between=2e-4),
     "projective_plane": lambda: codes.build("projective_plane", order=101),
     "affine_plane": lambda: codes.build("affine_plane", order=101),
     "paley": lambda: codes.build("paley", n_workers=10_007),
     "biquadratic": lambda: codes.build("biquadratic", n_workers=8_837),
     "twin_primes": lambda: codes.build("twin_primes", smaller=101),
-    "design_for": lambda: codes.family("design_for").constructor(N, load=100),
-    "soft_design": lambda: codes.family("soft_design").constructor(N, load=5, density=5e-4),
-    "stochastic_gradient": lambda: codes.family("stochastic_gradient").constructor(N, replication=3, straggling=0.2),
-    "heterogeneous_staircase": lambda: codes.family("heterogeneous_staircase").constructor(_CHANCES),
-    "heterogeneous_exclusive": lambda: codes.family("heterogeneous_exclusive").constructor(_CHANCES),
+    "design_for": lambda: codes.build("design_for", N, load=100),
+    "soft_design": lambda: codes.build("soft_design", N, load=5, density=5e-4),
+    "stochastic_gradient": lambda: codes.build("stochastic_gradient", N, replication=3, straggling=0.2),
+    "heterogeneous_staircase": lambda: codes.build("heterogeneous_staircase", _CHANCES),
+    "heterogeneous_exclusive": lambda: codes.build("heterogeneous_exclusive", _CHANCES),
     "placed": lambda: codes.build("placed", held=[[i, (i + 1) % 300, (i + 7) % 300] for i in range(300)], stragglers=2),
-    "heterogeneous_held": lambda: codes.family("heterogeneous_held").constructor(
-        _CHANCES, [[j, (j + 7) % N] for j in range(N)]
-    ),
-    "heterogeneous_balanced": lambda: codes.family("heterogeneous_balanced").constructor(_CHANCES, load=3),
+    "heterogeneous_held": lambda: codes.build("heterogeneous_held", _CHANCES, [[j, (j + 7) % N] for j in range(N)]),
+    "heterogeneous_balanced": lambda: codes.build("heterogeneous_balanced", _CHANCES, load=3),
     "kronecker": lambda: codes.build(
         "kronecker", first=codes.build("projective_plane", order=9), second=codes.fractional_repetition(110, load=10)
     ),
-    "refine": lambda: codes.family("refine").constructor(
-        codes.family("cyclic_mds").constructor(N, stragglers=3), n_tasks=2 * N
-    ),
-    "custom": lambda: codes.custom(codes.family("regular").constructor(N, load=3).encoding),
+    "refine": lambda: codes.build("refine", codes.build("cyclic_mds", N, stragglers=3), n_tasks=2 * N),
+    "custom": lambda: codes.custom(codes.build("regular", N, load=3).encoding),
 }
 
 AT_A_MILLION: dict[str, Callable[[], GradientCode]] = {
     "fractional_repetition": lambda: codes.fractional_repetition(MILLION, load=3),
-    "regular": lambda: codes.family("regular").constructor(MILLION, load=3),
-    "graph_code": lambda: codes.family("graph_code").constructor(MILLION - 1, replication=3),
+    "regular": lambda: codes.build("regular", MILLION, load=3),
+    "graph_code": lambda: codes.build("graph_code", MILLION - 1, replication=3),
 }
 
 NOT_THERE = {

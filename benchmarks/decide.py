@@ -39,29 +39,29 @@ PLACES = 150
 
 STRUCTURED: dict[str, Callable[[], GradientCode]] = {
     "repetition": lambda: codes.fractional_repetition(N, load=3),
-    "pieces by group": lambda: codes.family("communication_efficient_groups").constructor(N, load=6, n_pieces=2),
-    "plane": lambda: codes.family("projective_plane").constructor(PLANES[N]),
-    "graph": lambda: codes.family("graph_code").constructor(N, replication=4),
+    "pieces by group": lambda: codes.build("communication_efficient_groups", N, load=6, n_pieces=2),
+    "plane": lambda: codes.build("projective_plane", PLANES[N]),
+    "graph": lambda: codes.build("graph_code", N, replication=4),
 }
 LIGHT: dict[str, Callable[[], GradientCode]] = {
-    "regular 3": lambda: codes.family("regular").constructor(N, load=3),
-    "bernoulli 2": lambda: codes.family("bernoulli").constructor(N, 2),
-    "bernoulli 3": lambda: codes.family("bernoulli").constructor(N, 3),
-    "blocks of 3": lambda: codes.family("stochastic_block").constructor(N, 3, 0.8, 0.6 / N),
-    "expander 3": lambda: codes.family("expander").constructor(N, load=3),
+    "regular 3": lambda: codes.build("regular", N, load=3),
+    "bernoulli 2": lambda: codes.build("bernoulli", N, 2),
+    "bernoulli 3": lambda: codes.build("bernoulli", N, 3),
+    "blocks of 3": lambda: codes.build("stochastic_block", N, 3, 0.8, 0.6 / N),
+    "expander 3": lambda: codes.build("expander", N, load=3),
 }
 DENSE: dict[str, Callable[[], GradientCode]] = {
-    "regular 5": lambda: codes.family("regular").constructor(N, load=5),
-    "bernoulli 5": lambda: codes.family("bernoulli").constructor(N, 5),
-    "blocks of 5": lambda: codes.family("stochastic_block").constructor(N, 5, 0.8, 1.0 / N),
-    "blocks of 10": lambda: codes.family("stochastic_block").constructor(N, 10, 0.5, 1.2 / N),
-    "bernoulli 10": lambda: codes.family("bernoulli").constructor(N, 10),
-    "margulis": lambda: codes.family("margulis").constructor(round(N**0.5)),
+    "regular 5": lambda: codes.build("regular", N, load=5),
+    "bernoulli 5": lambda: codes.build("bernoulli", N, 5),
+    "blocks of 5": lambda: codes.build("stochastic_block", N, 5, 0.8, 1.0 / N),
+    "blocks of 10": lambda: codes.build("stochastic_block", N, 10, 0.5, 1.2 / N),
+    "bernoulli 10": lambda: codes.build("bernoulli", N, 10),
+    "margulis": lambda: codes.build("margulis", round(N**0.5)),
 }
 
 MANY: dict[str, Callable[[], GradientCode]] = {
-    "regular 3, 5,000 tasks": lambda: codes.family("regular").constructor(N, load=3, n_tasks=N // 2),
-    "bernoulli 3, 5,000 tasks": lambda: codes.family("bernoulli").constructor(N, 3, n_tasks=N // 2),
+    "regular 3, 5,000 tasks": lambda: codes.build("regular", N, load=3, n_tasks=N // 2),
+    "bernoulli 3, 5,000 tasks": lambda: codes.build("bernoulli", N, 3, n_tasks=N // 2),
 }
 
 Rows = Iterator[tuple[str, float, str | None]]

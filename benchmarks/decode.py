@@ -36,23 +36,23 @@ REPETITIONS = 15
 
 STRUCTURED: dict[str, Callable[[int], GradientCode]] = {
     "repetition": lambda n: codes.fractional_repetition(n, load=3),
-    "coupons": lambda n: codes.family("batched_coupons").constructor(n, load=10),
-    "pieces by group": lambda n: codes.family("communication_efficient_groups").constructor(n, load=6, n_pieces=2),
-    "plane": lambda n: codes.family("projective_plane").constructor(PLANES[n]),
-    "graph": lambda n: codes.family("graph_code").constructor(n, replication=4),
+    "coupons": lambda n: codes.build("batched_coupons", n, load=10),
+    "pieces by group": lambda n: codes.build("communication_efficient_groups", n, load=6, n_pieces=2),
+    "plane": lambda n: codes.build("projective_plane", PLANES[n]),
+    "graph": lambda n: codes.build("graph_code", n, replication=4),
 }
 EXACT: dict[str, Callable[[int], GradientCode]] = {
-    "cyclic mds": lambda n: codes.family("cyclic_mds").constructor(n, stragglers=3),
-    "binary repetition": lambda n: codes.family("binary_repetition").constructor(n, stragglers=6),
+    "cyclic mds": lambda n: codes.build("cyclic_mds", n, stragglers=3),
+    "binary repetition": lambda n: codes.build("binary_repetition", n, stragglers=6),
 }
 SPARSE: dict[str, Callable[[int], GradientCode]] = {
-    "regular 3": lambda n: codes.family("regular").constructor(n, load=3),
-    "regular 10": lambda n: codes.family("regular").constructor(n, load=10),
-    "bernoulli 3": lambda n: codes.family("bernoulli").constructor(n, 3),
-    "bernoulli 10": lambda n: codes.family("bernoulli").constructor(n, 10),
-    "blocks of 10": lambda n: codes.family("stochastic_block").constructor(n, 10, 0.5, 1.2 / n),
-    "blocks of 5": lambda n: codes.family("stochastic_block").constructor(n, 5, 0.8, 1.0 / n),
-    "expander 4": lambda n: codes.family("expander").constructor(n, load=4),
+    "regular 3": lambda n: codes.build("regular", n, load=3),
+    "regular 10": lambda n: codes.build("regular", n, load=10),
+    "bernoulli 3": lambda n: codes.build("bernoulli", n, 3),
+    "bernoulli 10": lambda n: codes.build("bernoulli", n, 10),
+    "blocks of 10": lambda n: codes.build("stochastic_block", n, 10, 0.5, 1.2 / n),
+    "blocks of 5": lambda n: codes.build("stochastic_block", n, 5, 0.8, 1.0 / n),
+    "expander 4": lambda n: codes.build("expander", n, load=4),
 }
 
 

@@ -29,7 +29,7 @@ from common import report
 from erasurehead import codes, schemes
 from erasurehead.decoding._layout import Layout
 from erasurehead.delays import Delays, Exponential
-from erasurehead.engines import Engine, MPIEngine, Order, ProcessEngine, RayEngine, serve_unless_coordinator
+from erasurehead.engines import Engine, MPIEngine, Order, ProcessEngine, RayEngine
 from erasurehead.testing._programs import Timetable
 from rounds import D, N, Rounds, Single, all_of, supports
 
@@ -136,7 +136,7 @@ def main() -> None:
     if sys.argv[1:2] == ["--inside"]:
         name = sys.argv[2]
         if name == "mpi":
-            serve_unless_coordinator()
+            MPIEngine.serve_unless_coordinator()
         print(json.dumps(measure(name)), flush=True)
         return
     ratios: dict[str, float] = {}

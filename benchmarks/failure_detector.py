@@ -18,7 +18,7 @@ from common import report
 from erasurehead import delays
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.late_work import LateWork
-from erasurehead.delays import Delays, _trace_files
+from erasurehead.delays import Delays, Trace
 from erasurehead.faults import FailureDetector
 from erasurehead.faults._failure_detector import Law
 from simulated_rounds import simulate_rounds
@@ -99,7 +99,7 @@ def blocks() -> Iterator[tuple[str, Array]]:
     for path in sorted(folder.glob("*.csv.gz")):
         for region in ("Canada", "London", "Sydney", "Tokyo") if "mbp" in path.name else ("Canada",):
             for load in (0.0, 0.25, 0.5, 0.75, 1.0):
-                trace = _trace_files.read_trace(path, columns, {"region": region, "load": load})
+                trace = Trace.read(path, columns, {"region": region, "load": load})
                 yield f"{path.name.split('.')[0]}, {region}, load {load:g}", trace.table()
 
 

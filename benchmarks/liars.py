@@ -10,12 +10,14 @@ questioned, or of three where a third is there to vote.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from common import report
 from erasurehead import FaultPolicy, codes, optimizers, problems, schemes, training
 from erasurehead.delays import parse
-from erasurehead.drills import Fault, FaultSchedule, FaultyEngine
+from erasurehead.drills import Fault, FaultyEngine
 from erasurehead.engines import VirtualEngine
 
 LIES = {"one liar": {1: "shift"}, "two liars": {1: "shift", 2: "flip"}, "two in league": {1: "flip", 2: "flip"}}
@@ -32,9 +34,9 @@ def found(lies: dict[int, str]) -> tuple[int, int, int, float]:
     rng = np.random.default_rng(0)
     problem = problems.LeastSquares(rng.standard_normal((640, 10)), rng.standard_normal(640))
     code = codes.build("fractional_repetition", n_workers=3, load=16, n_tasks=16)
-    faults = FaultSchedule(tuple(Fault("corrupt", 0.0, worker, lie=lie) for worker, lie in lies.items()))
+    faults = [Fault("corrupt", 0.0, worker, lie=lie) for worker, lie in lies.items()]
 
-    def run(scheme: schemes.Scheme, schedule: FaultSchedule) -> training.Run:
+    def run(scheme: schemes.Scheme, schedule: Sequence[Fault]) -> training.Run:
         engine = FaultyEngine(VirtualEngine(), schedule)
         optimizer = optimizers.GradientDescent(problem.initial(), 0.1)
         return training.train(problem, scheme, optimizer, engine, 10, fault_policy=FaultPolicy("leave", verify=True))

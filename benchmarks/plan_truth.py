@@ -31,7 +31,7 @@ from advice import Judgement, Runs, judge
 from common import report
 from erasurehead import delays, engines, optimizers, problems, training
 from erasurehead._internal.late_work import LateWork
-from erasurehead.delays import _sometimes_slow, _trace_files
+from erasurehead.delays import _sometimes_slow
 from erasurehead.planning import plan
 from erasurehead.schemes import parse_scheme
 from truth import (
@@ -68,7 +68,7 @@ def recorded() -> Iterator[tuple[str, np.ndarray]]:
     files = {"desktop_long": ("Canada", 0.0), "mbp": ("London", 0.0)}
     for path in sorted((data / "traces" / "aws_lambda").glob("*.csv.gz")):
         region, load = next(block for name, block in files.items() if name in path.name)
-        table = _trace_files.read_trace(path, columns, {"region": region, "load": load}).table()
+        table = delays.Trace.read(path, columns, {"region": region, "load": load}).table()
         # 256 workers are eight sets of 30; each set's rounds are rounds of their own.
         sets = [table[:, low : low + WORKERS] for low in range(0, table.shape[1] - WORKERS + 1, WORKERS)]
         yield path.name.removesuffix(".csv.gz"), SCALE * np.stack(sets, axis=1).reshape(-1, WORKERS)

@@ -25,7 +25,7 @@ import numpy as np
 from erasurehead import delays, engines, optimizers, training
 from erasurehead._internal.arrays import Array
 from erasurehead.datasets import Dataset
-from erasurehead.delays import _clock, _trace_files
+from erasurehead.delays import _clock
 from erasurehead.errors import Diverged
 from erasurehead.optimizers import _base
 from erasurehead.planning._task_times import measure_tasks
@@ -130,7 +130,7 @@ def _recorded(name: str, region: str) -> Array:
     folder = Path(os.environ["ERASUREHEAD_DATA"]) / "traces" / "aws_lambda"
     (path,) = folder.glob(f"*{name}*.csv.gz")
     columns = {"step": "round", "seconds": "latency_s"}
-    seconds = _trace_files.read_trace(path, columns, {"region": region, "load": 0.0}).table()[:, :WORKERS]
+    seconds = delays.Trace.read(path, columns, {"region": region, "load": 0.0}).table()[:, :WORKERS]
     whole = seconds[np.isfinite(seconds).all(axis=1)]
     return whole * (MEAN / whole.mean())
 

@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from erasurehead.runs import build_config
+from erasurehead.runs._config.checking import build_config
 
 
 def read_config(path: str | os.PathLike[str]) -> Any:

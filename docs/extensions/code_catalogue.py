@@ -25,7 +25,7 @@ def code_rows(names: Sequence[str]) -> list[list[str]]:
             f":py:func:`~erasurehead.codes.{family.name}` ({family.status}). {_line(family.summary)}",
             *map(_line, (family.guarantee, family.choose, family.source)),
         ]
-        for family in map(codes.family, names)
+        for family in map(_registry.family, names)
     ]
 
 

@@ -2,7 +2,7 @@
 
 A package exports what its `__init__.py` imports with `from module import name as name`, or lists in `__all__`; a module
 exports what it defines without an underscore. Below them are the classes that nobody imports, as functions and methods
-return them: a plan, a result, a row.
+return them, or methods of one's own are given them: a plan, a result, a row.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _classes() -> dict[str, type]:
 
 @cache
 def returned() -> dict[str, list[type]]:
-    """Return, by the package on whose page they are, the classes that public names return without exporting them."""
+    """Return, by the page that they are on, the classes that public names return or are given, and are no names."""
     faces = [name for name in _modules() if not re.search(r"\._", name) and hasattr(_modules()[name], "__path__")]
     offered = {getattr(_modules()[face], name) for face in faces for name in public_names(_modules()[face])}
     known, newest = set(offered), offered
@@ -129,13 +129,17 @@ def returned() -> dict[str, list[type]]:
 
 
 def _mentioned(value: Any) -> Iterator[type]:
-    """Yield the classes of the library in what a function or the methods of a class return, and in its attributes."""
+    """Yield the classes of the library in what a function or the methods of a class return, and in its attributes.
+
+    Of an abstract class, also those that its methods are given: who derives from it meets them.
+    """
     inside = vars(_modules()[value.__module__]) if value.__module__ in _modules() else {}
     functions, said = [value], []
     if inspect.isclass(value):
         said = list(vars(value).get("__annotations__", {}).values())
         functions = [_function(member) for name, member in vars(value).items() if not name.startswith("_")]
-    said += [getattr(one, "__annotations__", {}).get("return") for one in functions]
+    for types in (getattr(one, "__annotations__", {}) for one in functions):
+        said += types.values() if inspect.isabstract(value) else [types.get("return")]
     for text in (getattr(one, "__name__", None) or str(one) for one in said):
         for word in re.findall(r"(?<![\w.'\"])[A-Z]\w+(?![\w.])", text):
             found = inside.get(word, _classes().get(word))  # from elsewhere, if it is imported for types only
@@ -162,7 +166,7 @@ class PublicNames(SphinxDirective):
         for public in public_names(module):
             lines += directives(module, public)
         for place, value in enumerate(returned().get(name, [])):
-            lines += [] if place else [".. rubric:: Returned, and not imported", ""]
+            lines += [] if place else [".. rubric:: Returned or handed over, and not imported", ""]
             lines += [f".. autoclass:: {value.__module__}.{value.__name__}", "   :members:", ""]
         node = nodes.section(document=self.state.document)
         self.state.nested_parse(StringList(lines, source=name), self.content_offset, node)

@@ -101,11 +101,10 @@ import os, sys
 from pathlib import Path
 os.umask(0)
 sys.path.insert(0, sys.argv[3])
-from erasurehead.engines import serve_unless_coordinator
+from erasurehead.engines import MPIEngine
 if sys.argv[1] == "mpi":
-    serve_unless_coordinator()
+    MPIEngine.serve_unless_coordinator()
 from exposed import exposed
-from erasurehead.runs import build_config
 from erasurehead.runs import Experiment
 from erasurehead.consensus import ConsensusCallback
 from erasurehead.consensus._experiment import ConsensusExperiment
@@ -133,7 +132,7 @@ if __name__ == "__main__":
         "run": {"engine": sys.argv[1], "workers": 2, "steps": 3, "out": "new/run"},
         "checkpoints": {"every_steps": 1}, "optimizer": {"name": "nesterov", "rate": 0.1},
     }
-    Experiment.from_config(build_config(tables)).run([Watch()])
+    Experiment.from_config(tables).run([Watch()])
     if sys.argv[1] == "processes":
         of_peers = {
             "data": tables["data"], "problem": {"loss": "logistic"}, "run": {**tables["run"], "out": "new/peers"},

@@ -98,7 +98,7 @@ def test_every_family_can_be_shown_with_the_figures_of_its_example(typed: Typed,
 @pytest.mark.slow
 def test_showing_a_code_tells_all_that_its_family_promises_and_what_it_costs(typed: Typed) -> None:
     done = typed("codes", "show", "cyclic_mds", "n_workers=30", "stragglers=5")
-    row = codes.family("cyclic_mds")
+    row = _registry.family("cyclic_mds")
     assert done.out.startswith(_registry.describe("cyclic_mds"))
     facts = {line[:15].strip(): line[15:].strip() for line in done.out.split(":\n  workers")[1].splitlines() if line}
     assert facts["load"].startswith("6 tasks on the busiest worker")

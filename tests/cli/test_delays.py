@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from erasurehead import delays
-from erasurehead.delays import Trace, read_trace
-from erasurehead.delays._trace_files import write_trace
+from erasurehead.delays import Trace
 
 from .shop import Typed
 
@@ -21,7 +20,7 @@ def latencies(tmp_path: Path) -> Path:
     rows = delays.Exponential(0.5, seed=3).rows(0, 60, 8)
     rows[:, 5] *= 3.0
     path = tmp_path / "latencies.csv"
-    write_trace(Trace.from_table(rows), path)
+    Trace.from_table(rows).write(path)
     return path
 
 
@@ -34,7 +33,7 @@ class TestFit:
         aics = [item["aic"] for item in found["fits"]]
         assert aics == sorted(aics)
         assert [item["aic_above_best"] for item in found["fits"]] == [aic - aics[0] for aic in aics]
-        direct = delays.fit_trace(read_trace(latencies))
+        direct = delays.fit_trace(Trace.read(latencies))
         assert [item["family"] for item in found["fits"]] == [item.family for item in direct]
         exponential = next(item for item in found["fits"] if item["family"] == "exponential")
         low, high = exponential["intervals"]["mean"]
@@ -104,7 +103,7 @@ class TestFit:
 class TestShow:
     def test_a_trace(self, typed: Typed, latencies: Path) -> None:
         found = typed("delays", "show", latencies, "--json").json
-        table = read_trace(latencies).table()
+        table = Trace.read(latencies).table()
         assert (found["workers"], found["steps"], found["censored"]) == (8, 60, 0)
         assert found["mean"] == pytest.approx(table.mean())
         assert found["quantiles"]["1"] == table.max()
@@ -191,7 +190,7 @@ def test_what_cannot_be_done_is_said(typed: Typed, command: tuple[object, ...], 
 def test_odd_traces_are_fitted_with_a_warning(
     typed: Typed, spoil: Callable[[np.ndarray], np.ndarray], said: str
 ) -> None:
-    write_trace(Trace.from_table(spoil(delays.Exponential(0.5, seed=3).rows(0, 60, 8))), "odd.csv")
+    Trace.from_table(spoil(delays.Exponential(0.5, seed=3).rows(0, 60, 8))).write("odd.csv")
     done = typed("delays", "fit", "odd.csv", "--family", "weibull", "--no-figures")
     assert done.code == 0
     assert said in done.err
@@ -199,7 +198,7 @@ def test_odd_traces_are_fitted_with_a_warning(
 
 
 def test_the_delays_of_one_worker_are_not_taken_for_mixed_units(typed: Typed) -> None:
-    write_trace(Trace.from_table(delays.Exponential(0.5, seed=3).rows(0, 500, 1)), "one.csv")
+    Trace.from_table(delays.Exponential(0.5, seed=3).rows(0, 500, 1)).write("one.csv")
     assert "may be mixed" not in typed("delays", "show", "one.csv").err
 
 

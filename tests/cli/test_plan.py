@@ -16,8 +16,7 @@ import pytest
 
 from erasurehead import delays, planning
 from erasurehead.cli import _plan_asked as plan_asked, _plan_pages as plan_pages
-from erasurehead.delays import Trace, read_trace
-from erasurehead.delays._trace_files import write_trace
+from erasurehead.delays import Trace
 
 from ..run_files import read_config
 from .shop import Typed
@@ -28,7 +27,7 @@ SHOP = ("--data", "shop.csv", "--categorical")
 
 
 def write_rows(rows: np.ndarray, name: str = "latencies.csv") -> str:
-    write_trace(Trace.from_table(rows), name)
+    Trace.from_table(rows).write(name)
     return name
 
 
@@ -56,7 +55,7 @@ class TestNewcomer:
             "tradeoff.svg",
         }
         assert json.loads((folder / "plan.json").read_text())["best"] == found["best"]
-        assert (read_trace(folder / "trace.csv").table() == read_trace("latencies.csv").table()).all()
+        assert (Trace.read(folder / "trace.csv").table() == Trace.read("latencies.csv").table()).all()
         assert "mathdefault" not in (folder / "tradeoff.svg").read_text()
         best = found["settings"][0]
         assert best["setting"] == found["best"] == read_config(folder / "run.toml").scheme
@@ -228,7 +227,7 @@ class TestHonesty:
         assert done.code == 2
         assert "--delays must take some time if computing takes none, got 'none()'" in done.sentence
         assert not Path("runs").exists()
-        write_trace(Trace.from_table(np.zeros((20, 4))), "zeros.csv")
+        Trace.from_table(np.zeros((20, 4))).write("zeros.csv")
         done = typed("plan", "--trace", "zeros.csv")
         assert done.code == 2
         assert "--trace must have times above 0 if computing takes none, got 'zeros.csv'" in done.sentence

@@ -7,7 +7,6 @@ import pytest
 
 from erasurehead import delays
 from erasurehead.delays import Trace
-from erasurehead.delays._trace_files import write_trace
 
 from .shop import Typed
 
@@ -16,7 +15,7 @@ STEP = ("--seconds-per-sample", 0.002, "--batch", 400)
 
 
 def trace(ranks: int = 8, computing: float = 0.1) -> str:
-    write_trace(Trace.from_table(computing + delays.Exponential(0.2, seed=3).rows(0, 200, ranks)), "latencies.csv")
+    Trace.from_table(computing + delays.Exponential(0.2, seed=3).rows(0, 200, ranks)).write("latencies.csv")
     return "latencies.csv"
 
 
@@ -51,7 +50,7 @@ def test_what_is_computed_is_subtracted_from_a_trace(typed: Typed) -> None:
 def test_ranks_may_differ(typed: Typed) -> None:
     each = ",".join(["0.004", "0.002", "0.002", "0.002"])
     rows = np.array([0.4, 0.2, 0.2, 0.2]) + delays.Exponential(0.01, seed=3).rows(0, 100, 4)
-    write_trace(Trace.from_table(rows), "latencies.csv")
+    Trace.from_table(rows).write("latencies.csv")
     found = typed(
         "plan-network", "--trace", "latencies.csv", "--seconds-per-sample", each, "--batch", 400, "--json"
     ).json

@@ -11,7 +11,7 @@ import pytest
 from erasurehead.datasets._sharded.placement import described
 from erasurehead.errors import InvalidArgument
 from erasurehead.problems import ShardedProblem
-from erasurehead.runs import Experiment, RunFolder, build_config
+from erasurehead.runs import Experiment, RunFolder
 
 from .shop import SMALL, Typed
 
@@ -219,10 +219,10 @@ def test_a_run_goes_on_with_a_copy_of_its_shards_and_with_no_others(typed: Typed
     typed("shard", "shop.csv", "--categorical", "--tasks", 6, "--out", "shards")
     typed("shard", "shop.csv", "--categorical", "--tasks", 6, "--seed", 1, "--out", "others")
     whole = {"data": {"source": "shards"}, "run": {"engine": "virtual", "workers": 6, "out": "whole", "steps": 8}}
-    expected = Experiment.from_config(build_config(whole)).run()
+    expected = Experiment.from_config(whole).run()
     saving = {"every_steps": 1, "every_seconds": 0.0, "keep_finished": True}
     short = {**whole, "run": {**whole["run"], "steps": 4, "out": "short"}, "checkpoints": saving}
-    Experiment.from_config(build_config(short)).run()
+    Experiment.from_config(short).run()
     Path("shards").rename("moved")
     with pytest.raises(InvalidArgument, match=r"data was '[0-9a-f]+' and is"):
         Experiment.resume("short", {"run": {"steps": 8}, "data": {"source": "others"}})

@@ -23,7 +23,7 @@ from erasurehead.consensus._rows import MeanRow, PeerRow, ViewChangeRow
 from erasurehead.engines._base import NoRoom
 from erasurehead.errors import DataError, Diverged, InvalidArgument, RecordsError
 from erasurehead.problems import Problem
-from erasurehead.runs import Experiment, RunFolder, TrainedModel, initial_model
+from erasurehead.runs import Experiment, RunFolder, TrainedModel
 from erasurehead.training import Notice
 
 from ..bounded import in_time
@@ -295,7 +295,7 @@ def test_a_network_of_two_layers_learns_classes(rows: Path, tmp_path: Path) -> N
     with pytest.raises(DataError, match="has no coefficients"):
         trained.coefficients()
     with pytest.raises(InvalidArgument, match="which is not a linear model"):
-        initial_model(out, trained.encoding, "logistic")
+        trained.initial(trained.encoding, "logistic")
     numbers = tmp_path / "numbers.csv"
     numbers.write_text("\n".join(["a,b,y", *(f"{i % 7},{i % 5},{i / 3:.3f}" for i in range(90))]))
     with pytest.raises(InvalidArgument, match=r"consensus\.hidden must be 0 for a target that is not a class"):

@@ -7,7 +7,8 @@ import pytest
 
 from erasurehead.consensus import train
 from erasurehead.consensus._shares import LocalGradients, dirichlet
-from erasurehead.problems import LeastSquares, LogisticRegression, SoftmaxRegression, TwoLayerNetwork
+from erasurehead.problems import LeastSquares, LogisticRegression, SoftmaxRegression
+from erasurehead.problems._network import TwoLayerNetwork
 
 
 class NoisyQuadratic:

@@ -92,9 +92,7 @@ def test_the_adversary_finds_the_blocks():
         (5, 0.8, 0.0182, 18, 1.73, 8.68),
         (10, 0.3, 0.06, 30, 8.21, 11.8),
     ):
-        drawn = [
-            codes.family("stochastic_block").constructor(60, block, within, between, seed=seed) for seed in range(3)
-        ]
+        drawn = [codes.build("stochastic_block", 60, block, within, between, seed=seed) for seed in range(3)]
         worst = np.mean([worst_case(code, s, effort=150).residual for code in drawn])
         assert worst > informed
         random = np.mean([mean_residual(code, [s], samples=20).mean[0] for code in drawn])
@@ -142,7 +140,7 @@ def test_few_stragglers_hurt_a_circle_of_ones_less_than_a_plane():
 def test_kronecker_products():
     # Sakorikar and Wang: normalised worst residuals of the Fano plane times (3, 2, 1), and of (3, 2, 1) squared.
     triangle = codes.build("regular", n_workers=3, load=2)
-    product = codes.family("kronecker").constructor(codes.build("projective_plane", order=2), triangle)
+    product = codes.build("kronecker", codes.build("projective_plane", order=2), triangle)
     assert (product.n_workers, product.load) == (21, 6)
     assert product.spectrum.ratio == pytest.approx(0.25)
     for s, worst, bound in ((1, 0.00397, 0.0123), (2, 0.01190, 0.0256), (3, 0.03571, 0.0400)):
@@ -150,7 +148,7 @@ def test_kronecker_products():
         assert found.proven
         assert found.residual / 21 == pytest.approx(worst, abs=5e-6)
         assert spectral_bound(product, s) / 21 == pytest.approx(bound, abs=5e-5)
-    squared = codes.family("kronecker").constructor(triangle, triangle)
+    squared = codes.build("kronecker", triangle, triangle)
     assert worst_case(squared, 3).residual / 9 == pytest.approx(0.11111, abs=5e-6)
     assert worst_case(squared, 3).residual == pytest.approx(spectral_bound(squared, 3))
 

@@ -94,7 +94,7 @@ def test_repetition_of_sixty_tasks(load, arrivals, one_step, optimal):
 def test_the_mean_one_step_residual_is_the_same_for_all_biregular_codes(load):
     for arrivals in (30, 42, 48):
         expected = 60 * (60 - load) * (60 - arrivals) / (arrivals * load * 59)
-        for code in (codes.fractional_repetition(60, load=load), codes.family("regular").constructor(60, load=load)):
+        for code in (codes.fractional_repetition(60, load=load), codes.build("regular", 60, load=load)):
             assert OneStep(code).expected_residual(arrivals) == pytest.approx(expected)
 
 
@@ -120,20 +120,20 @@ def test_the_table_of_sixty_tasks(load, delta, bernoulli_step, bernoulli, regula
         return np.array([steps, optima])
 
     # The paper's Bernoulli codes may leave workers idle.
-    found = means(lambda seed: codes.family("bernoulli").constructor(60, load, seed=seed, nobody_idle=False), 60)
+    found = means(lambda seed: codes.build("bernoulli", 60, load, seed=seed, nobody_idle=False), 60)
     error = found.std(axis=1) / math.sqrt(60)
     np.testing.assert_allclose(found.mean(axis=1), [bernoulli_step, bernoulli], atol=4 * error.max(), rtol=0.03)
-    assert OneStep(codes.family("bernoulli").constructor(60, load, nobody_idle=False)).rho(60 - s) == pytest.approx(
+    assert OneStep(codes.build("bernoulli", 60, load, nobody_idle=False)).rho(60 - s) == pytest.approx(
         60 / ((60 - s) * load), rel=0.2
     )
     assert found.mean(axis=1)[0] == pytest.approx(60 * (60 - load) / ((60 - s) * load), rel=0.1)
-    found = means(lambda seed: codes.family("regular").constructor(60, load=load, seed=seed), 30)
+    found = means(lambda seed: codes.build("regular", 60, load=load, seed=seed), 30)
     error = found.std(axis=1) / math.sqrt(30)
     np.testing.assert_allclose(found.mean(axis=1), [regular_step, regular], atol=4 * error.max(), rtol=0.03)
 
 
 def test_least_mean_residual_shrinks_one_step_decoding_of_bernoulli_codes():
-    drawn = [codes.family("bernoulli").constructor(60, 3, seed=seed, nobody_idle=False) for seed in range(100)]
+    drawn = [codes.build("bernoulli", 60, 3, seed=seed, nobody_idle=False) for seed in range(100)]
     unbiased = np.mean([OneStep(code).expected_residual(42) for code in drawn])
     shrunk = np.mean([OneStep(code, "mmse").expected_residual(42) for code in drawn])
     assert unbiased == pytest.approx(27.1, rel=0.05)
@@ -147,8 +147,7 @@ def test_least_mean_residual_shrinks_one_step_decoding_of_bernoulli_codes():
 )
 def test_stochastic_block_codes(block, within, between, arrivals, one_step):
     drawn = [
-        codes.family("stochastic_block").constructor(60, block, within, between, seed=seed, nobody_idle=False)
-        for seed in range(150)
+        codes.build("stochastic_block", 60, block, within, between, seed=seed, nobody_idle=False) for seed in range(150)
     ]
     load = within * block + between * (60 - block)
     rho = 60 / (arrivals * load)  # the paper's weight, for the expected load rather than this draw's
@@ -165,7 +164,7 @@ def test_stochastic_block_codes(block, within, between, arrivals, one_step):
 @pytest.mark.slow
 def test_expander_of_fifty_workers():
     # Raviv et al.: n = 50, degree 3, 7 stragglers.
-    drawn = [codes.family("expander").constructor(50, load=3, seed=seed) for seed in range(10)]
+    drawn = [codes.build("expander", 50, load=3, seed=seed) for seed in range(10)]
     assert np.mean([OneStep(code).expected_residual(43) for code in drawn]) == pytest.approx(2.602, abs=0.001)
     assert np.mean([mean_residual(code, [7], samples=40).mean[0] for code in drawn]) == pytest.approx(0.565, rel=0.15)
 
@@ -174,7 +173,7 @@ def test_graph_codes_lose_p_to_the_degree():
     # Glasgow and Wootters: residual per task when workers straggle with probability p, degree d.
     random = np.random.default_rng(0)
     for degree, p, expected in ((3, 0.2, 0.00828), (4, 0.3, 0.00805)):
-        code = codes.family("graph_code").constructor(600 * degree // 2, replication=degree)
+        code = codes.build("graph_code", 600 * degree // 2, replication=degree)
         decoder = make_decoder(code)
         lost = [decoder.residual(np.flatnonzero(random.random(code.n_workers) >= p)) for _ in range(200)]
         assert np.mean(lost) / code.n_tasks == pytest.approx(expected, rel=0.12)

@@ -36,7 +36,7 @@ def test_equal_blocks_share_one_table():
 
 
 def test_first_messages_of_partial_stragglers_are_needed_all():
-    code = codes.family("partial_stragglers").constructor(cyclic_repetition(9, stragglers=2), slowness=4)
+    code = codes.build("partial_stragglers", cyclic_repetition(9, stragglers=2), slowness=4)
     decoder = make_decoder(code)
     first, second = np.flatnonzero(code.structure.parts == 0), np.flatnonzero(code.structure.parts == 1)
     assert decoder.decode([*first, *second[2:]]).exact
@@ -104,7 +104,7 @@ def test_a_sequence_in_which_nothing_comes_from_a_kind_of_blocks():
 
 @pytest.mark.parametrize("n_workers", [4, 8])
 def test_a_code_of_several_pieces_of_which_losses_leave_nothing(n_workers):
-    code = codes.family("communication_efficient_groups").constructor(n_workers, load=4, n_pieces=2)
+    code = codes.build("communication_efficient_groups", n_workers, load=4, n_pieces=2)
     left = transforms.shortened(code, range(1, n_workers))
     assert left.encoding.nnz == 0
     assert make_decoder(left).decode(range(n_workers)).residual == 1.0

@@ -79,9 +79,9 @@ FAMILIES: dict[str, tuple[GradientCode, type]] = {
         codes.build("stochastic_gradient", n_workers=15, replication=3, straggling=0.2),
         LeastSquaresDecoder,
     ),
-    "heterogeneous_staircase": (codes.family("heterogeneous_staircase").constructor(UNEVEN), LeastSquaresDecoder),
-    "heterogeneous_exclusive": (codes.family("heterogeneous_exclusive").constructor(UNEVEN), LeastSquaresDecoder),
-    "enlarged_plane": (codes.family("kronecker").constructor(codes.build("projective_plane", order=2), ONES), Folded),
+    "heterogeneous_staircase": (codes.build("heterogeneous_staircase", UNEVEN), LeastSquaresDecoder),
+    "heterogeneous_exclusive": (codes.build("heterogeneous_exclusive", UNEVEN), LeastSquaresDecoder),
+    "enlarged_plane": (codes.build("kronecker", codes.build("projective_plane", order=2), ONES), Folded),
     "refined_classes": (
         codes.build("refine", code=codes.build("binary_repetition", n_workers=7, stragglers=2), n_tasks=14),
         Alternatives,

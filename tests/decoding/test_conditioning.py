@@ -109,9 +109,7 @@ def test_the_recommended_code_exists_and_bears_the_messages():
     ):
         name, _, arguments = stable_relative(code).partition("(")
         first, *named = arguments.rstrip(")").split(", ")
-        relative = codes.family(name).constructor(
-            int(first), **{key: int(value) for key, value in (n.split("=") for n in named)}
-        )
+        relative = codes.build(name, int(first), **{key: int(value) for key, value in (n.split("=") for n in named)})
         check_dtype(relative, np.float32)
         assert relative.n_workers == code.n_workers
         if code.n_pieces == 1:

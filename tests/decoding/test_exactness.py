@@ -21,35 +21,31 @@ from ..arrays import IntArray
 from .prescribed import FixedWeights, OneStep
 
 ANY: dict[str, Callable[[int], GradientCode]] = {
-    "draco_cyclic": lambda n: codes.family("draco_cyclic").constructor(n, min(2, n // 12)),
-    "cyclic_mds": lambda n: codes.family("cyclic_mds").constructor(n, 7 - n % 2),
-    "complex_cyclic_mds": lambda n: codes.family("complex_cyclic_mds").constructor(n, 6 - n % 2),
+    "draco_cyclic": lambda n: codes.build("draco_cyclic", n, min(2, n // 12)),
+    "cyclic_mds": lambda n: codes.build("cyclic_mds", n, 7 - n % 2),
+    "complex_cyclic_mds": lambda n: codes.build("complex_cyclic_mds", n, 6 - n % 2),
     "cyclic_repetition": lambda n: codes.cyclic_repetition(n, 5),
-    "reed_solomon": lambda n: codes.family("reed_solomon").constructor(n, n // 8),
-    "communication_efficient_cyclic": lambda n: codes.family("communication_efficient_cyclic").constructor(
-        n, 2, stragglers=3
-    ),
-    "communication_efficient_groups": lambda n: codes.family("communication_efficient_groups").constructor(
-        n, load=7, n_pieces=3
-    ),
-    "nested": lambda n: codes.family("nested").constructor(n, 2),
-    "binary_repetition": lambda n: codes.family("binary_repetition").constructor(n, 4),
+    "reed_solomon": lambda n: codes.build("reed_solomon", n, n // 8),
+    "communication_efficient_cyclic": lambda n: codes.build("communication_efficient_cyclic", n, 2, stragglers=3),
+    "communication_efficient_groups": lambda n: codes.build("communication_efficient_groups", n, load=7, n_pieces=3),
+    "nested": lambda n: codes.build("nested", n, 2),
+    "binary_repetition": lambda n: codes.build("binary_repetition", n, 4),
     "fractional_repetition": lambda n: codes.fractional_repetition(n, 3),
     "partial_stragglers": lambda n: codes.build(
-        "partial_stragglers", code=codes.family("exact_cyclic").constructor(n, 3), slowness=2
+        "partial_stragglers", code=codes.build("exact_cyclic", n, 3), slowness=2
     ),
-    "refine": lambda n: codes.family("refine").constructor(codes.family("exact_cyclic").constructor(n, 4), 2 * n + 1),
+    "refine": lambda n: codes.build("refine", codes.build("exact_cyclic", n, 4), 2 * n + 1),
     "kronecker": lambda n: codes.build(
         "kronecker",
-        first=codes.family("exact_cyclic").constructor(n // 4, 2),
+        first=codes.build("exact_cyclic", n // 4, 2),
         second=codes.build("exact_cyclic", n_workers=4, stragglers=1),
     ),
-    "regular": lambda n: codes.family("regular").constructor(n, 4),
-    "graph_code": lambda n: codes.family("graph_code").constructor(3 * (n // 2), 3),
-    "bernoulli": lambda n: codes.family("bernoulli").constructor(n, 4, nobody_idle=False),
-    "stochastic_block": lambda n: codes.family("stochastic_block").constructor(n, 6, 0.6, 0.02),
+    "regular": lambda n: codes.build("regular", n, 4),
+    "graph_code": lambda n: codes.build("graph_code", 3 * (n // 2), 3),
+    "bernoulli": lambda n: codes.build("bernoulli", n, 4, nobody_idle=False),
+    "stochastic_block": lambda n: codes.build("stochastic_block", n, 6, 0.6, 0.02),
     "projective_plane": lambda n: codes.build("projective_plane", order=7),
-    "soft_design": lambda n: codes.family("soft_design").constructor(n, 3, 0.2),
+    "soft_design": lambda n: codes.build("soft_design", n, 3, 0.2),
 }
 LARGE_SPARSE = {"bernoulli", "regular", "stochastic_block"}
 
@@ -117,24 +113,20 @@ def test_prescribed_weights_speak_for_themselves_and_their_session_for_the_optim
 # --- the stated tolerance -------------------------------------------------------------------------------------------
 
 STATED: dict[str, Callable[[int], GradientCode]] = {
-    "cyclic_mds": lambda n: most(lambda s: codes.family("cyclic_mds").constructor(n, s), range((n - 1) % 2, n, 2)),
-    "complex_cyclic_mds": lambda n: most(
-        lambda s: codes.family("complex_cyclic_mds").constructor(n, s), range(n % 2, n, 2)
-    ),
-    "draco_cyclic": lambda n: codes.family("draco_cyclic").constructor(n, min(2, n // 12)),
-    "reed_solomon": lambda n: codes.family("reed_solomon").constructor(n, n // 5),
+    "cyclic_mds": lambda n: most(lambda s: codes.build("cyclic_mds", n, s), range((n - 1) % 2, n, 2)),
+    "complex_cyclic_mds": lambda n: most(lambda s: codes.build("complex_cyclic_mds", n, s), range(n % 2, n, 2)),
+    "draco_cyclic": lambda n: codes.build("draco_cyclic", n, min(2, n // 12)),
+    "reed_solomon": lambda n: codes.build("reed_solomon", n, n // 5),
     "cyclic_repetition": lambda n: codes.cyclic_repetition(n, 10),
-    "exact_cyclic": lambda n: codes.family("exact_cyclic").constructor(n, n // 7),
-    "communication_efficient_cyclic": lambda n: codes.family("communication_efficient_cyclic").constructor(
-        n, 2, stragglers=n // 20
-    ),
+    "exact_cyclic": lambda n: codes.build("exact_cyclic", n, n // 7),
+    "communication_efficient_cyclic": lambda n: codes.build("communication_efficient_cyclic", n, 2, stragglers=n // 20),
     "kronecker": lambda n: codes.build(
         "kronecker",
-        first=codes.family("exact_cyclic").constructor(n // 5, 3),
+        first=codes.build("exact_cyclic", n // 5, 3),
         second=codes.build("exact_cyclic", n_workers=5, stragglers=2),
     ),
-    "binary_repetition": lambda n: codes.family("binary_repetition").constructor(n, 7),
-    "nested": lambda n: codes.family("nested").constructor(n, 3),
+    "binary_repetition": lambda n: codes.build("binary_repetition", n, 7),
+    "nested": lambda n: codes.build("nested", n, 3),
 }
 
 
@@ -202,8 +194,8 @@ LOST = ((50, 19), (60, 15), (70, 13), (80, 11), (100, 11), (100, 21), (150, 9), 
 @pytest.mark.parametrize(("n", "s"), LOST)
 def test_what_float64_does_not_bear_is_refused_and_another_construction_bears_it(n, s):
     with pytest.raises(InvalidArgument, match=rf"cannot bear {s}.*use reed_solomon\({n}, load={s + 1}\)"):
-        codes.family("cyclic_mds").constructor(n, s)
-    chosen = codes.family("exact_cyclic").constructor(n, s)
+        codes.build("cyclic_mds", n, s)
+    chosen = codes.build("exact_cyclic", n, s)
     assert (chosen.load, chosen.tolerance) == (s + 1, s)
     assert schemes.exact(n, s + 1, code="cyclic").code.tolerance == s
     for stragglers in (np.arange(s), np.arange(n - 2, n - 2 + s) % n, np.asarray(chosen.structure.hardest)):
@@ -214,7 +206,7 @@ def test_what_float64_does_not_bear_is_refused_and_another_construction_bears_it
 @pytest.mark.parametrize("n", [30, 100, 101, 300])
 def test_reed_solomon_hardly_amplifies(n):
     for load in (2, n // 10, n // 5):
-        code = codes.family("reed_solomon").constructor(n, load)
+        code = codes.build("reed_solomon", n, load)
         for stragglers in hard_sets(code, seed=load):
             assert error_without(code, stragglers) <= 1e-12
 
@@ -299,11 +291,11 @@ def test_training_with_an_exact_code_is_gradient_descent(build, dead):
 
 @pytest.mark.parametrize("n", [30, 100])
 def test_more_dead_than_a_code_bears_are_unreachable(n):
-    code = codes.family("cyclic_mds").constructor(n, 5)
+    code = codes.build("cyclic_mds", n, 5)
     with pytest.raises(Unreachable, match="will not answer"):
         trained(code, range(6))
     with pytest.raises(Unreachable, match="will not answer"):
-        trained(codes.family("draco_cyclic").constructor(n, 2), range(3 * n // 4))
+        trained(codes.build("draco_cyclic", n, 2), range(3 * n // 4))
 
 
 def test_a_code_that_never_decodes_is_unreachable_and_not_an_engine_failure():

@@ -17,7 +17,7 @@ from .helpers import check_consistent, code_of
 
 
 def test_an_enlarged_plane_keeps_its_closed_form():
-    code = codes.family("kronecker").constructor(codes.build("projective_plane", order=2), fractional_repetition(3, 3))
+    code = codes.build("kronecker", codes.build("projective_plane", order=2), fractional_repetition(3, 3))
     decoder = make_decoder(code)
     assert isinstance(decoder, Folded)
     assert isinstance(decoder.decoder, UniformOverlap)
@@ -33,7 +33,7 @@ def test_an_enlarged_plane_keeps_its_closed_form():
 
 def test_refined_tasks_are_one_task_to_the_decoder():
     coarse = codes.build("graph_code", n_workers=12, replication=3)
-    code = codes.family("refine").constructor(coarse, 24)
+    code = codes.build("refine", coarse, 24)
     decoder = make_decoder(code)
     assert isinstance(decoder, Folded)
     assert isinstance(decoder.decoder, GraphComponents)

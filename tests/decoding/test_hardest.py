@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -24,7 +25,7 @@ from .helpers import check_dtype
 
 def constructor(name: str) -> Callable[..., GradientCode]:
     """Return the function that makes codes of a name."""
-    return codes.family(name).constructor
+    return partial(codes.build, name)
 
 
 FAMILIES: dict[str, Callable[[int, int, int], GradientCode]] = {

@@ -15,7 +15,6 @@ from erasurehead.delays import Delays, Trace, _distributions, fit, fit_trace, sl
 from erasurehead.delays._base import Scaled
 from erasurehead.delays._families import FAMILIES
 from erasurehead.delays._kaplan_meier import kaplan_meier
-from erasurehead.delays._trace_files import read_trace
 from erasurehead.errors import DataError, InvalidArgument
 
 TRUTHS: dict[str, tuple[Delays, dict[str, float]]] = {
@@ -183,7 +182,7 @@ class TestSlowWorkers:
 def test_a_real_trace_is_fitted(data_folder: Path) -> None:
     path = data_folder / "traces" / "aws_lambda" / "sam-gc-cnn_profile_est_desktop_long.csv.gz"
     columns = {"step": "round", "seconds": "latency_s"}
-    trace = read_trace(path, columns, where={"region": "Canada", "load": 0})
+    trace = Trace.read(path, columns, where={"region": "Canada", "load": 0})
     ranked = fit_trace(trace)
     assert ranked[0].family == "shifted_lognormal"
     assert ranked[0].gap < 0.2  # two humps: no single family does, and the gap says so

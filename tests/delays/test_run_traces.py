@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from erasurehead import delays, engines, optimizers, problems, schemes, training
-from erasurehead.delays import fit_trace
-from erasurehead.delays._trace_files import read_trace
+from erasurehead.delays import Trace, fit_trace
 from erasurehead.errors import DataError
 
 
@@ -42,7 +41,7 @@ def test_a_fit_of_a_run_finds_the_injected_delays(tmp_path: Path, late: str) -> 
     with warnings.catch_warnings():
         if late == "carry":  # busy workers give no samples: steps lack them
             warnings.filterwarnings("ignore", ".*lack some workers", UserWarning)
-        trace = read_trace(path)
+        trace = Trace.read(path)
     assert trace.censored.any()
     found = fit_trace(trace, ["exponential"])[0]
     low, high = found.intervals["mean"]
@@ -67,7 +66,7 @@ def test_of_a_step_in_two_rounds_the_first_one_is_the_sample(tmp_path: Path) -> 
         for worker in range(2)
     ]
     (tmp_path / "arrivals.jsonl").write_text("".join(lines))
-    trace = read_trace(tmp_path / "arrivals.jsonl")
+    trace = Trace.read(tmp_path / "arrivals.jsonl")
     assert trace.seconds.tolist() == [0.5, 1.5, 2.5, 3.5]
     assert (trace.load == 1.0).all()
 
@@ -88,7 +87,7 @@ def test_who_is_busy_with_an_old_order_gives_no_sample_of_the_new_ones(tmp_path:
     begins = [{"round": 0, "begin": 0.0}, {"round": 1, "begin": 0.8}, {"round": 2, "begin": 1.3}]
     (tmp_path / "steps.jsonl").write_text("".join(json.dumps(item) + "\n" for item in begins))
     with pytest.warns(UserWarning, match="1 of 3 steps lack some workers"):
-        trace = read_trace(path)
+        trace = Trace.read(path)
     samples = {
         (int(step), int(worker)): (seconds, bool(censored))
         for step, worker, seconds, censored in zip(trace.step, trace.worker, trace.seconds, trace.censored, strict=True)
@@ -102,14 +101,14 @@ def test_who_is_busy_with_an_old_order_gives_no_sample_of_the_new_ones(tmp_path:
     }
     (tmp_path / "steps.jsonl").unlink()
     with pytest.warns(UserWarning, match="lack some workers"):
-        assert len(read_trace(path).seconds) == 4
+        assert len(Trace.read(path).seconds) == 4
 
 
 def test_a_broken_record_says_where(tmp_path: Path) -> None:
     path = tmp_path / "arrivals.jsonl"
     path.write_text(row(0, 0, 1.0) + '{"step": 0}\n')
     with pytest.raises(DataError, match="line 2, is not an arrival: it lacks censored, late"):
-        read_trace(path)
+        Trace.read(path)
     path.write_text(row(0, 0, 1.0) + '{"st')
     with pytest.raises(DataError, match="line 2, is not JSON"):
-        read_trace(path)
+        Trace.read(path)

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from erasurehead import delays
-from erasurehead.delays import Trace, _bootstrap, _distributions, _summaries, _trace_files
-from erasurehead.delays._trace_files import read_trace, write_trace
+from erasurehead.delays import Trace, _bootstrap, _distributions, _summaries
 from erasurehead.errors import DataError, InvalidArgument
 
 THEIRS = {"step": "round", "seconds": "latency_s"}
@@ -26,8 +25,8 @@ def small() -> Trace:
 def test_what_is_written_is_read_back_to_the_bit(tmp_path: Path, name: str) -> None:
     trace = small()
     trace.censored[3] = True
-    write_trace(trace, tmp_path / name)
-    again = read_trace(tmp_path / name)
+    trace.write(tmp_path / name)
+    again = Trace.read(tmp_path / name)
     for field in ("step", "worker", "seconds", "load", "censored"):
         assert (getattr(again, field) == getattr(trace, field)).all()
     assert again.names == trace.names
@@ -36,20 +35,20 @@ def test_what_is_written_is_read_back_to_the_bit(tmp_path: Path, name: str) -> N
 @pytest.mark.slow
 def test_the_aws_traces_are_read_by_mapping_their_columns(data_folder: Path) -> None:
     path = data_folder / "traces" / "aws_lambda" / "sam-gc-cnn_profile_est_desktop_long.csv.gz"
-    trace = read_trace(path, THEIRS, where={"region": "Canada", "load": 0.5})
+    trace = Trace.read(path, THEIRS, where={"region": "Canada", "load": 0.5})
     assert (trace.n_steps, trace.n_workers, len(trace.seconds)) == (30, 256, 7680)
     assert not trace.remarks()  # stalls of 26 to 38 s are stalls, not other units
     table = trace.table()
     assert not np.isnan(table).any()
     assert np.median(table) == pytest.approx(1.158, abs=0.01)
     with pytest.raises(DataError, match=r"several samples of worker .* take one \(--where"):
-        read_trace(path, THEIRS).table()
+        Trace.read(path, THEIRS).table()
 
 
 def test_workers_keep_their_names_in_natural_order(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("worker,step,seconds\n10,0,1\n9,0,2\n10,5,3\n9,5,4\n")
-    trace = read_trace(path)
+    trace = Trace.read(path)
     assert trace.names == ("9", "10")
     assert trace.table().tolist() == [[2.0, 1.0], [4.0, 3.0]]
 
@@ -57,7 +56,7 @@ def test_workers_keep_their_names_in_natural_order(tmp_path: Path) -> None:
 def test_a_unit_is_converted(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("worker,step,seconds\n0,0,1500\n1,0,2500\n0,1,1000\n1,1,3000\n")
-    assert read_trace(path, unit="ms").table().tolist() == [[1.5, 2.5], [1.0, 3.0]]
+    assert Trace.read(path, unit="ms").table().tolist() == [[1.5, 2.5], [1.0, 3.0]]
 
 
 class TestRemarks:
@@ -65,9 +64,9 @@ class TestRemarks:
         table = np.random.default_rng(0).exponential(size=(50, 8)) + 0.5
         table[:, 5:] *= 1000.0
         path = tmp_path / "t.csv"
-        write_trace(Trace.from_table(table), path)
+        Trace.from_table(table).write(path)
         with pytest.warns(UserWarning, match=r"some workers are about 1,\d\d\d times|some workers are about 9\d\d"):
-            read_trace(path)
+            Trace.read(path)
         by_step = Trace.from_table(np.where(np.arange(50)[:, None] < 20, 1e-3, 1.0) * (table[:, :5]))
         assert any("some steps" in remark for remark in by_step.remarks())
 
@@ -122,23 +121,23 @@ def test_a_wrong_file_says_where_and_why(tmp_path: Path, text: str, options: dic
     path = tmp_path / "t.csv"
     path.write_text(text)
     with pytest.raises(DataError, match=said):
-        read_trace(path, **options)  # pyright: ignore
+        Trace.read(path, **options)  # pyright: ignore
 
 
 def test_wrong_arguments_and_files(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("worker,step,seconds\n0,0,1\n")
     with pytest.raises(InvalidArgument, match="columns must map some of worker"):
-        read_trace(path, {"latency": "x"})
+        Trace.read(path, {"latency": "x"})
     with pytest.raises(InvalidArgument, match="unit must be one of s, ms"):
-        read_trace(path, unit="hours")
+        Trace.read(path, unit="hours")
     with pytest.raises(DataError, match="There is no file"):
-        read_trace(tmp_path / "absent.csv")
+        Trace.read(tmp_path / "absent.csv")
     truncated = tmp_path / "t.csv.gz"
-    write_trace(small(), truncated)
+    small().write(truncated)
     truncated.write_bytes(truncated.read_bytes()[:300])
     with pytest.raises(DataError, match="the file is cut off or damaged"):
-        read_trace(truncated)
+        Trace.read(truncated)
     with pytest.raises(InvalidArgument, match="table must hold finite seconds of at least 0, or NaN, got inf"):
         Trace.from_table(np.array([[1.0, np.inf]]))
 
@@ -194,8 +193,8 @@ class TestBootstrap:
         assert set(model.rows(0, 200, 3, work=2.0).ravel()) == set(self.TABLE.ravel() / 2.0)
 
     def test_it_is_named_by_its_file(self, tmp_path: Path) -> None:
-        write_trace(small(), tmp_path / "t.csv")
-        model = delays.Bootstrap.from_trace(read_trace(tmp_path / "t.csv"), "workers", block=2, seed=3)
+        small().write(tmp_path / "t.csv")
+        model = delays.Bootstrap.from_trace(Trace.read(tmp_path / "t.csv"), "workers", block=2, seed=3)
         assert (delays.parse(str(model)).rows(3, 9, 6) == model.rows(3, 9, 6)).all()
 
     def test_what_cannot_be_drawn_is_refused(self) -> None:
@@ -228,14 +227,14 @@ def test_a_column_that_is_called_by_another_unit_is_warned_of(
     file.write_text(f"worker,step,{column}\n" + "".join(f"{n % 3},{n // 3},{n + 1}\n" for n in range(9)))
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        _trace_files.read_trace(file, {"seconds": column}, unit=unit)
+        Trace.read(file, {"seconds": column}, unit=unit)
     assert any(f"{column!r} is taken for seconds" in str(item.message) for item in said) == warned
 
 
 def test_the_mark_that_spreadsheets_put_first_is_no_part_of_a_name(tmp_path: Path) -> None:
     file = tmp_path / "theirs.csv"
     file.write_text("worker,step,seconds\n" + "".join(f"{n % 3},{n // 3},{n + 1}\n" for n in range(9)), "utf-8-sig")
-    assert _trace_files.read_trace(file).names == ("0", "1", "2")
+    assert Trace.read(file).names == ("0", "1", "2")
 
 
 @pytest.mark.parametrize("between", [", ", ";", "\t", " ; ", "   "])
@@ -243,28 +242,28 @@ def test_columns_may_be_separated_as_in_files_of_data(tmp_path: Path, between: s
     rows = [("worker", "step", "seconds"), *((n % 3, n // 3, n + 0.5) for n in range(9))]
     file = tmp_path / "theirs.csv"
     file.write_text("\n".join(between.join(map(str, row)) for row in rows) + "\n")
-    trace = _trace_files.read_trace(file)
+    trace = Trace.read(file)
     assert (trace.names, trace.n_steps, trace.seconds.tolist()) == (("0", "1", "2"), 3, [n + 0.5 for n in range(9)])
 
 
 def test_a_delimiter_at_the_end_of_a_line_is_no_other_number(tmp_path: Path) -> None:
     file = tmp_path / "theirs.csv"
     file.write_text("worker,step,seconds\n" + "".join(f"{n % 3},{n // 3},{n},{n * ','}\n" for n in range(9)))
-    assert _trace_files.read_trace(file).seconds.tolist() == list(range(9))
+    assert Trace.read(file).seconds.tolist() == list(range(9))
 
 
 def test_lines_that_repeat_a_worker_and_a_step_are_counted(tmp_path: Path) -> None:
     rows = [f"{worker},{step},{1.0 + worker + step}\n" for step in range(3) for worker in range(2)]
     (tmp_path / "twice.csv").write_text("worker,step,seconds\n" + "".join(rows + rows[1:]))
     with pytest.warns(UserWarning, match=r"twice.csv: 5 lines repeat the worker and the step of another"):
-        read_trace(tmp_path / "twice.csv")
+        Trace.read(tmp_path / "twice.csv")
 
 
 @pytest.mark.parametrize(("unit", "seconds"), [("s", "1.1e15"), ("s", "1e308"), ("ms", "1.1e18"), ("ns", "1e300")])
 def test_a_delay_that_cannot_be_added_up_is_refused_with_its_line(tmp_path: Path, unit: str, seconds: str) -> None:
     (tmp_path / "t.csv").write_text(f"worker,step,seconds\n0,0,1\n1,0,{seconds}\n")
     with pytest.raises(DataError, match=rf"t.csv, line 3: seconds must be at most 1e\+15 s, but it is '{seconds}'"):
-        read_trace(tmp_path / "t.csv", unit=unit)
+        Trace.read(tmp_path / "t.csv", unit=unit)
     with pytest.raises(DataError, match=r"the table has a delay of 1e\+16 s"):
         Trace.from_table(np.array([[1.0, 1e16]]))
     for model in ("exponential(mean=1e16)", "weibull(scale=1e16, shape=1)", "lognormal(1, 1, shift=1e16)"):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from erasurehead import delays
-from erasurehead.delays import Bootstrap, Trace, _trace_files, _unobserved
+from erasurehead.delays import Bootstrap, Trace, _unobserved
 from erasurehead.delays._unobserved import completed
 
 WHOLE = delays.Exponential(0.5, seed=3).rows(0, 200, 12)
@@ -75,9 +75,9 @@ def test_what_is_longer_than_anything_seen_never_comes() -> None:
 
 def test_the_model_is_written_with_what_was_taken_and_read_again(tmp_path: object) -> None:
     path = f"{tmp_path}/t.csv"
-    _trace_files.write_trace(Trace.from_table(with_holes(0.05)), path)
+    Trace.from_table(with_holes(0.05)).write(path)
     with pytest.warns(UserWarning, match="steps lack some workers"):
-        trace = _trace_files.read_trace(path)
+        trace = Trace.read(path)
     for absent in _unobserved.ABSENT:
         model = Bootstrap.from_trace(trace, absent=absent, seed=2)
         with pytest.warns(UserWarning, match="steps lack some workers"):

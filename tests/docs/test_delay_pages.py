@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from erasurehead import delays
-from erasurehead.delays._trace_files import write_trace
 from erasurehead.errors import InvalidArgument
 
 from ..typed import typed
@@ -46,7 +45,7 @@ def test_the_page_has_every_name_that_a_text_may_use() -> None:
 def test_the_files_of_a_plan_are_those_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     rows = delays.Exponential(0.5, seed=0).rows(0, 40, 8)
-    write_trace(delays.Trace.from_table(np.round(rows, 3)), "latencies.csv")
+    delays.Trace.from_table(np.round(rows, 3)).write("latencies.csv")
     done = typed("plan", "--trace", "latencies.csv", "--json")
     assert done.code == 0
     table = PLANNING.read_text(encoding="utf-8").split("| file | content |")[1].split("\n\n")[0]

@@ -21,11 +21,8 @@ which 5,000 were saved on run files, tables, peers and drills; and 671,000 befor
 (3,600); and 687,700 before the suite of what runs peers went to the tests (2,900), of which half went into refusals of
 what cannot be, arrays that are read-only, and first steps that leave worse models behind."""
 
-NAMES = 165
-"""Names that rooms export; 150, the estimators of counts and of amounts, and a scheme that computes data once; a code
-for data that stay where they are, the schemes of nested codes and of unequal data, and what writes a report; trackers
-(six), progress and compared runs, and the plan for networks; room for a message, without which no transport of one's
-own could be written."""
+NAMES = 150
+"""Names that rooms export."""
 
 SKIPS = 4
 """Places where the formatter is told to keep away. It is its turn to win: matrices alone may need one."""

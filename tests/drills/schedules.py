@@ -10,7 +10,7 @@ import numpy as np
 
 from erasurehead import schemes
 from erasurehead.delays import Exponential
-from erasurehead.drills import Fault, FaultSchedule, FaultyEngine
+from erasurehead.drills import Fault, FaultyEngine
 from erasurehead.engines import VirtualEngine
 from erasurehead.faults import FaultPolicy
 from erasurehead.optimizers import GradientDescent
@@ -74,7 +74,7 @@ class Witness(Callback):
 
 
 def taken(
-    schedule: FaultSchedule | Sequence[Fault],
+    faults: Sequence[Fault],
     chosen: schemes.Scheme | None = None,
     late: str = "preempt",
     fault_policy: FaultPolicy | None = None,
@@ -84,7 +84,6 @@ def taken(
 ) -> Faulty:
     """Take a run in a fault schedule, with delays of half a second."""
     log: list[dict[str, Any]] = []
-    faults = schedule if isinstance(schedule, FaultSchedule) else FaultSchedule(tuple(schedule))
     engine = FaultyEngine(VirtualEngine(Exponential(mean=0.5, seed=1), late), faults, record=log.append)
     witness = Witness()
     run = train(

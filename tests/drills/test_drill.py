@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from erasurehead.drills import Fault, FaultSchedule, _drill as drilling
+from erasurehead.drills import Fault, _drill as drilling
 from erasurehead.drills._drill import Drill, drilled
-from erasurehead.drills._schedule import read_schedule
+from erasurehead.drills._schedule import FaultSchedule, read_schedule
 from erasurehead.drills._verdicts import Findings
 from erasurehead.errors import InvalidArgument
 from erasurehead.runs import RunFolder

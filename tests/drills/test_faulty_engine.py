@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from erasurehead import schemes
 from erasurehead.delays import Delays
-from erasurehead.drills import Fault, FaultSchedule, FaultyEngine
+from erasurehead.drills import Fault, FaultyEngine
 from erasurehead.drills._schedule import OF_WORKERS
 from erasurehead.engines import Arrived, Engine, VirtualEngine
 from erasurehead.faults import FaultPolicy
@@ -29,11 +29,11 @@ class TestCalm(EngineConformance, FaultInjectionConformance):
     """An engine without a fault schedule is as good as the one inside."""
 
     def make(self, delays: Delays | None = None, late: str = "preempt") -> Engine:
-        return FaultyEngine(VirtualEngine(delays, late), FaultSchedule())
+        return FaultyEngine(VirtualEngine(delays, late), [])
 
 
-def drawn(seed: int, seconds: float = 18.0) -> FaultSchedule:
-    return FaultSchedule.drawn(seed, WORKERS, seconds, OF_WORKERS, GROUPS)
+def drawn(seed: int, seconds: float = 18.0) -> Sequence[Fault]:
+    return Fault.drawn(seed, WORKERS, seconds, OF_WORKERS, GROUPS)
 
 
 @settings(max_examples=60)
@@ -95,7 +95,7 @@ def test_faults_that_strike_nobody_are_said() -> None:
 
 
 def _schedule(engine: Engine, *faults: Fault) -> FaultyEngine:
-    return FaultyEngine(engine, FaultSchedule(faults))
+    return FaultyEngine(engine, faults)
 
 
 class TestSlow:
@@ -206,7 +206,7 @@ def test_a_run_resumed_in_mid_schedule_ends_with_the_same_bits(seed: int, after:
 
 def test_an_engine_without_state_goes_on_where_the_schedule_was() -> None:
     log: list[dict[str, Any]] = []
-    schedule = FaultSchedule((Fault("kill", 1.0, 0), Fault("stop", 3.0, 0, 4.0), Fault("kill", 6.0, 1)))
+    schedule = [Fault("kill", 1.0, 0), Fault("stop", 3.0, 0, 4.0), Fault("kill", 6.0, 1)]
     engine = FaultyEngine(VirtualEngine(), schedule, elapsed=5.0, record=log.append)
     with engine:
         start(engine, [Echo(0, (0,)), Echo(1, (1,))])

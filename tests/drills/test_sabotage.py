@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.drills import Fault, FaultSchedule, _drill as drilling, _supervisor as supervisor
+from erasurehead.drills import Fault, _drill as drilling, _supervisor as supervisor
 from erasurehead.drills._drill import Drill
+from erasurehead.drills._schedule import FaultSchedule
 from erasurehead.drills._supervisor import DrillRun, run_command
 from erasurehead.drills._verdicts import Findings
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from erasurehead.drills import Fault, FaultSchedule
+from erasurehead.drills import Fault
 from erasurehead.drills._findings import FaultFinding, Finder
 from erasurehead.drills._journal import EventLog
 from erasurehead.drills._report import conclusion, cost_table, fault_table, verdict_line
+from erasurehead.drills._schedule import FaultSchedule
 from erasurehead.drills._supervisor import DrillRun
 from erasurehead.drills._verdicts import Findings
 

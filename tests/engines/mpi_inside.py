@@ -23,7 +23,7 @@ from erasurehead.delays._fixed import Recorded
 from erasurehead.engines import Arrived, Died, Engine, Joined, MessageSpec, MPIEngine, Order, Program, VirtualEngine
 from erasurehead.engines._base import QUESTIONS, NoRoom
 from erasurehead.engines._engine_around import EngineAround, ProgramAround
-from erasurehead.engines._mpi import serve
+from erasurehead.engines._mpi.job import serve
 from erasurehead.engines._wired_engine import WiredProgram
 from erasurehead.errors import EngineError
 from erasurehead.optimizers import GradientDescent, Nesterov

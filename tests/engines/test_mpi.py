@@ -28,8 +28,8 @@ RANKS = 21  # of the job that runs the tests of `mpi_inside`: at most 7 workers 
 
 INSIDE = """
 import sys
-from erasurehead.engines import serve_unless_coordinator
-serve_unless_coordinator()
+from erasurehead.engines import MPIEngine
+MPIEngine.serve_unless_coordinator()
 import pytest
 sys.exit(pytest.main(sys.argv[1:]))
 """
@@ -114,8 +114,8 @@ def test_an_engine_without_ranks_says_how_to_start_them(tmp_path: Path) -> None:
 
 KILLED = """
     import os, sys, time
-    from erasurehead.engines import MPIEngine, serve_unless_coordinator
-    serve_unless_coordinator()
+    from erasurehead.engines import MPIEngine
+    MPIEngine.serve_unless_coordinator()
     from erasurehead.testing._programs import Echo, Timetable
     from erasurehead.testing._driving import order, start
     class Mine(Timetable):
@@ -168,8 +168,8 @@ def test_no_rank_is_left_when_the_launcher_is_killed(tmp_path: Path, shell: bool
 
 UNUSED = """
     import sys
-    from erasurehead.engines import serve_unless_coordinator
-    serve_unless_coordinator()
+    from erasurehead.engines import MPIEngine
+    MPIEngine.serve_unless_coordinator()
     sys.exit(3)
 """
 
@@ -196,13 +196,13 @@ def test_a_run_with_nothing_set_has_a_worker_on_each_rank_but_the_first(tmp_path
 
 EARLY = """
     import os, signal
-    from erasurehead.engines import MPIEngine, serve_unless_coordinator
+    from erasurehead.engines import MPIEngine
     from erasurehead.engines._mpi.transport import world
     from erasurehead.errors import EngineError
     if world(None).Get_rank() == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     try:
-        serve_unless_coordinator()
+        MPIEngine.serve_unless_coordinator()
         MPIEngine().hosts()
     except EngineError as error:
         print(error)
@@ -221,7 +221,7 @@ def test_a_rank_that_is_killed_before_it_serves_is_an_error_that_says_so(tmp_pat
 
 LATE = """
     import time
-    from erasurehead.engines import MPIEngine, serve_unless_coordinator
+    from erasurehead.engines import MPIEngine
     from erasurehead.engines._mpi import rendezvous
     from erasurehead.engines._mpi.transport import world
     rank = world(None).Get_rank()
@@ -233,7 +233,7 @@ LATE = """
             print("looks at", time.monotonic(), flush=True)
         waited(done, comm, deadline, seconds)
     rendezvous._wait = wait
-    serve_unless_coordinator()
+    MPIEngine.serve_unless_coordinator()
     from erasurehead.testing._programs import Echo
     from erasurehead.testing._driving import order, take
     with MPIEngine() as engine:
@@ -259,13 +259,13 @@ def test_a_rank_that_is_killed_at_once_is_missed_by_none_that_is_slow_to_meet_it
 
 STUCK = """
     import os, signal
-    from erasurehead.engines import MPIEngine, serve_unless_coordinator
+    from erasurehead.engines import MPIEngine
     from erasurehead.engines._mpi import job
     def leave(whole):
         print("all live" if whole else "one is dead", flush=True)
         left(whole)
     left, job.leave = job.leave, leave
-    serve_unless_coordinator()
+    MPIEngine.serve_unless_coordinator()
     from erasurehead.testing._programs import Echo
     from erasurehead.testing._driving import start
     engine = MPIEngine()
@@ -287,8 +287,8 @@ def test_when_one_rank_has_to_be_ended_the_others_do_not_wait_for_it(tmp_path: P
 
 TOLD = """
     import os, signal
-    from erasurehead.engines import MPIEngine, serve_unless_coordinator
-    serve_unless_coordinator()
+    from erasurehead.engines import MPIEngine
+    MPIEngine.serve_unless_coordinator()
     from erasurehead.testing._programs import Echo
     from erasurehead.testing._driving import order, start, take
     with MPIEngine() as engine:
@@ -313,7 +313,7 @@ def test_signals_that_end_a_run_are_left_to_the_coordinator(tmp_path: Path) -> N
 PART = """
     from mpi4py import MPI
     from erasurehead.engines import MPIEngine
-    from erasurehead.engines._mpi import serve
+    from erasurehead.engines._mpi.job import serve
     rank = MPI.COMM_WORLD.Get_rank()
     part = MPI.COMM_WORLD.Split(rank < 3)
     if rank == 0:
@@ -338,8 +338,8 @@ def test_a_part_of_a_job_serves_and_then_goes_its_way(tmp_path: Path) -> None:
 
 IDLE = """
     import os, time
-    from erasurehead.engines import MPIEngine, serve_unless_coordinator
-    serve_unless_coordinator()
+    from erasurehead.engines import MPIEngine
+    MPIEngine.serve_unless_coordinator()
     from erasurehead.testing._programs import Echo, Timetable
     from erasurehead.testing._driving import arrivals, order, start, take
     def used():

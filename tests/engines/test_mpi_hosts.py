@@ -32,8 +32,8 @@ TRAINING = """
     import sys
     from pathlib import Path
     import numpy as np
-    from erasurehead.engines import MPIEngine, serve_unless_coordinator
-    serve_unless_coordinator(say=lambda text: print(text, flush=True))
+    from erasurehead.engines import MPIEngine
+    MPIEngine.serve_unless_coordinator(say=lambda text: print(text, flush=True))
     from erasurehead import codes, schemes
     from erasurehead.engines import VirtualEngine
     from erasurehead.engines import Joined
@@ -169,8 +169,8 @@ def test_a_host_that_stays_lost_ends_the_job_with_a_sentence_once_the_launcher_k
 
 
 ELSEWHERE = """
-    from erasurehead.engines import MPIEngine, serve_unless_coordinator
-    serve_unless_coordinator()
+    from erasurehead.engines import MPIEngine
+    MPIEngine.serve_unless_coordinator()
     from erasurehead.errors import EngineError
     from erasurehead.testing._programs import Echo, Timetable
     from erasurehead.testing._driving import arrivals, order, take

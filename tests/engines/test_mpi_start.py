@@ -19,10 +19,10 @@ from .mpi_jobs import environment, job
 
 SCRIPT = """
 import os, signal, subprocess, sys, time
-from erasurehead.engines import serve_unless_coordinator
+from erasurehead.engines import MPIEngine
 rank = int(os.environ["PMIX_RANK"])
 {before}
-serve_unless_coordinator(start_limit={limit})
+MPIEngine.serve_unless_coordinator(start_limit={limit})
 print("up", flush=True)
 """
 

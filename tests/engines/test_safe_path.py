@@ -18,13 +18,13 @@ SCRIPT = """
 import sys
 import numpy as np
 from erasurehead import engines, optimizers, schemes, train
-from erasurehead.engines import serve_unless_coordinator
+from erasurehead.engines import MPIEngine
 from mine import Bowl, Late, lazy
 
 if __name__ == "__main__":
     name = sys.argv[1]
     if name == "mpi":
-        serve_unless_coordinator()
+        MPIEngine.serve_unless_coordinator()
     engine = {
         "processes": lambda: engines.ProcessEngine(Late()),
         "mpi": lambda: engines.MPIEngine(Late()),

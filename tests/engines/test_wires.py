@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from erasurehead import FaultPolicy, codes, schemes, train
 from erasurehead.delays import Exponential
-from erasurehead.drills import Fault, FaultSchedule, FaultyEngine
+from erasurehead.drills import Fault, FaultyEngine
 from erasurehead.engines import Engine, Order, ProcessEngine, VirtualEngine, Wire
 from erasurehead.engines._base import PRECISE, MessageLost
 from erasurehead.engines._wired_engine import WiredEngine
@@ -233,7 +233,7 @@ TRIPLES = schemes.custom(codes.fractional_repetition(6, 3), "decodable() & confi
 def test_honest_replicas_pass_verification_on_a_lossy_wire_and_a_liar_does_not(wire: Wire) -> None:
     honest = short(VirtualEngine(), wire, TRIPLES, verify=True)
     assert not any(row.noticed("lied", "refused", "held", "failed") for row in honest.steps)
-    schedule = FaultSchedule((Fault("corrupt", 0.0, 2, lie="flip"),))
+    schedule = [Fault("corrupt", 0.0, 2, lie="flip")]
     run = short(FaultyEngine(VirtualEngine(), schedule), wire, TRIPLES, verify=True)
     assert [worker for row in run.steps for worker in row.workers_noticed("lied")] == [2]
 
@@ -308,7 +308,7 @@ def test_whatever_loses_more_than_the_code_can_bear_is_refused_before_the_start(
     with pytest.raises(InvalidArgument, match=r"wire must be fine enough for .* use float64 messages, or"):
         short(VirtualEngine(), wire, steep)
     with pytest.raises(InvalidArgument, match="wire must be fine enough"):
-        short(FaultyEngine(WiredEngine(VirtualEngine(), wire), FaultSchedule()), None, steep)
+        short(FaultyEngine(WiredEngine(VirtualEngine(), wire), []), None, steep)
     assert len(short(VirtualEngine(), str(wire), flat).steps) == 12
     tables = {"scheme": "exact(load=6, code='cyclic')", "run": {"wire": str(wire), "workers": 30}}
     with pytest.raises(InvalidArgument, match=r"run\.wire must be fine enough"):
@@ -370,7 +370,7 @@ def test_a_run_folder_keeps_the_wire_and_is_replayed_on_it(tmp_path: Path) -> No
 
 
 def test_lies_of_a_drill_are_told_before_they_cross() -> None:
-    schedule = FaultSchedule((Fault("corrupt", 0.0, 2, lie="flip"),))
+    schedule = [Fault("corrupt", 0.0, 2, lie="flip")]
     engine = FaultyEngine(WiredEngine(VirtualEngine(), Cast("bfloat16")), schedule)
     run = short(engine, None, TRIPLES, verify=True)
     assert [worker for row in run.steps for worker in row.workers_noticed("lied")] == [2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from erasurehead.codes import GradientCode
 from erasurehead.decoding import make_decoder
 from erasurehead.decoding._layout import Layout
 from erasurehead.delays import Exponential
-from erasurehead.engines import Arrived, Event, Order, VirtualEngine
+from erasurehead.engines import Arrived, Order, VirtualEngine
 from erasurehead.engines._base import MessageLost
 from erasurehead.errors import Diverged, InvalidArgument, Unreachable
 from erasurehead.faults import FaultPolicy, Verifier
@@ -413,7 +414,7 @@ class LyingEngine(VirtualEngine):
 
     byzantine: Mapping[int, float] = {}
 
-    def next_event(self, until: float | None = None) -> Event | None:
+    def next_event(self, until: float | None = None) -> Any:
         event = super().next_event(until)
         if isinstance(event, Arrived) and event.worker in self.byzantine:
             return replace(event, read=lambda: event.read() + self.byzantine[event.worker])

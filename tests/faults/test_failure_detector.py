@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from erasurehead import delays
-from erasurehead.delays import Delays
-from erasurehead.delays._trace_files import read_trace
+from erasurehead.delays import Delays, Trace
 from erasurehead.errors import InvalidArgument
 from erasurehead.faults import FailureDetector
 from erasurehead.faults._failure_detector import Law
@@ -320,7 +319,7 @@ def test_alarms_on_the_aws_traces_are_their_stalls(name: str, data_folder: Path)
     alarms, short, samples, stalls = 0, 0, 0, 0
     for region in ("Canada", "London") if "mbp" in name else ("Canada",):
         for load in (0.25, 0.5, 1.0):
-            trace = read_trace(path, {"step": "round", "seconds": "latency_s"}, {"region": region, "load": load})
+            trace = Trace.read(path, {"step": "round", "seconds": "latency_s"}, {"region": region, "load": load})
             rows = trace.seconds[np.lexsort((trace.worker, trace.step))].reshape(trace.n_steps, trace.n_workers)
             played = simulate_rounds(rows, FailureDetector())
             alarms, samples, stalls = alarms + len(played.alarms), samples + rows.size, stalls + int((rows > 10).sum())

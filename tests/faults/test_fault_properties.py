@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from erasurehead import codes, schemes
 from erasurehead._internal.partition import split_samples
 from erasurehead.delays import Exponential
-from erasurehead.engines import Event, Joined, MessageSpec, Order, Program, VirtualEngine
+from erasurehead.engines import Joined, MessageSpec, Order, Program, VirtualEngine
 from erasurehead.errors import Diverged, EngineError, ErasureHeadError, InvalidArgument, Unreachable
 from erasurehead.faults import FaultPolicy
 from erasurehead.optimizers import GradientDescent
@@ -113,13 +113,13 @@ class FaultyEngine(VirtualEngine):
     def restore(self, state: Any, programs: Mapping[int, Program]) -> None:
         super().restore(state, {worker: self._faulty(worker, program) for worker, program in programs.items()})
 
-    def _push(self, time: float, worker: int, number: int, event: Event | None) -> None:
+    def _push(self, time: float, worker: int, number: int, event: Any) -> None:
         if isinstance(event, Joined):
             time += self.schedule.starting
             event = replace(event, time=time)
         super()._push(time, worker, number, event)
 
-    def next_event(self, until: float | None = None) -> Event | None:
+    def next_event(self, until: float | None = None) -> Any:
         self.events += 1
         assert self.events < MOST_EVENTS, "there is no end to it"
         return super().next_event(until)
@@ -226,7 +226,7 @@ def schedules(draw: st.DrawFn) -> Schedule:
                 codes.uncoded(n),
                 codes.uncoded(n, n + 5),
                 codes.fractional_repetition(n, load),
-                codes.family("exact_cyclic").constructor(max(n, 2), load - 1),
+                codes.build("exact_cyclic", max(n, 2), load - 1),
                 draw(st.sampled_from(EXAMPLES)),
             ]
         )

@@ -16,7 +16,7 @@ from erasurehead.engines import Engine, Order, ProcessEngine, VirtualEngine
 from erasurehead.optimizers import Optimizer, QuasiNewton
 from erasurehead.optimizers._base import Answer
 from erasurehead.optimizers._curvature_block import CurvatureBlock, InitialMatrix, most_numbers, spreads
-from erasurehead.problems import L1, LeastSquares, LogisticRegression, Problem, SoftmaxRegression
+from erasurehead.problems import ElasticNet, LeastSquares, LogisticRegression, Problem, SoftmaxRegression
 from erasurehead.runs import Recorder, RunFolder, replay
 from erasurehead.schemes import Scheme
 from erasurehead.training import Callback, Resumption, Run, train
@@ -219,7 +219,7 @@ def test_few_arrivals_bring_it_part_by_part(late: Any) -> None:
 @pytest.mark.parametrize(
     "problem",
     [
-        problem_of("squares", rows(), penalty=L1(0.01)),
+        problem_of("squares", rows(), penalty=ElasticNet(0.01)),
         without(problem_of("squares", rows())),
         problem_of("logistic", np.eye(4)[np.arange(900) % 4]),  # samples of one entry: nothing lies between columns
     ],

@@ -19,7 +19,7 @@ from erasurehead.optimizers._base import Answer, PartialGradient
 from erasurehead.optimizers._few_arrivals import FewArrivals
 from erasurehead.optimizers._lbfgs_memory import LBFGSMemory
 from erasurehead.optimizers._part_memory import PartMemory
-from erasurehead.problems import L1, LeastSquares, LogisticRegression, Penalty, Problem, Regression
+from erasurehead.problems import ElasticNet, LeastSquares, LogisticRegression, Penalty, Problem, Regression
 from erasurehead.training import Callback, Resumption, Run, StepRow, train
 
 from ..arrays import Array
@@ -338,7 +338,7 @@ def test_messages_that_are_compared_are_never_taken_late() -> None:
 
 @pytest.mark.parametrize("what", ["l1", "drop(1)", "other scheme"])
 def test_where_few_arrivals_are_of_no_use_all_orders_are_for_whole_gradients(what: str) -> None:
-    one = problem(penalty=L1(0.01) if what == "l1" else None)
+    one = problem(penalty=ElasticNet(0.01) if what == "l1" else None)
     scheme = schemes.exact(WORKERS, load=3) if what == "other scheme" else None
     late = "drop(1)" if what == "drop(1)" else "carry"
     run = fit(one, Exponential(0.5, seed=1), late, 30, scheme=scheme)

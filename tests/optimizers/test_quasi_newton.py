@@ -20,14 +20,14 @@ from erasurehead.faults import FaultPolicy
 from erasurehead.optimizers import Nesterov, Optimizer, QuasiNewton
 from erasurehead.optimizers._base import Answer
 from erasurehead.problems import (
-    L1,
+    ElasticNet,
     LeastSquares,
     LogisticRegression,
     Problem,
     Shard,
     SoftmaxRegression,
-    TwoLayerNetwork,
 )
+from erasurehead.problems._network import TwoLayerNetwork
 from erasurehead.training import Callback, Resumption, Run, train
 
 from ..arrays import Array
@@ -561,7 +561,7 @@ def test_a_flat_problem_is_converged_at_once() -> None:
 
 
 def test_a_penalty_that_does_not_say_its_subgradient_is_refused() -> None:
-    class Odd(L1):
+    class Odd(ElasticNet):
         def steepest(self, x: Array, slope: Array) -> Any:
             return None
 

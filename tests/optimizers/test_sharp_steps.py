@@ -14,7 +14,7 @@ from erasurehead.optimizers import QuasiNewton
 from erasurehead.optimizers._lbfgs_matrix import LBFGSMatrix
 from erasurehead.optimizers._lbfgs_memory import LBFGSMemory
 from erasurehead.optimizers._sharp_steps import sharp_step
-from erasurehead.problems import L1, ElasticNet, LeastSquares, LogisticRegression, Penalty
+from erasurehead.problems import ElasticNet, LeastSquares, LogisticRegression, Penalty
 from erasurehead.training import Run, train
 
 from ..arrays import Array
@@ -59,7 +59,9 @@ def test_the_matrix_maps_the_newest_step_to_its_change() -> None:
     assert memory.matrix(8).times(step) == pytest.approx(change)
 
 
-@pytest.mark.parametrize("penalty", [L1(0.3), L1(0.3, unpenalized=(1, 5)), ElasticNet(0.5, 0.0), L1(50.0)])
+@pytest.mark.parametrize(
+    "penalty", [ElasticNet(0.3), ElasticNet(0.3, unpenalized=(1, 5)), ElasticNet(0.5, 0.0), ElasticNet(50.0)]
+)
 def test_a_step_is_to_where_the_model_is_least(penalty: Penalty) -> None:
     size = 12
     steps, changes = pairs(4, size, seed=3)
@@ -113,7 +115,7 @@ def test_more_columns_than_rows_end_at_the_optimum_of_scikit_learn(
 ) -> None:
     X, y = data(rows, columns, common)
     peer = LassoLars(alpha=l1 / 2.0, fit_intercept=False, max_iter=10_000).fit(X, y)  # exact, and at once
-    one = LeastSquares(X, y, penalty=L1(l1))
+    one = LeastSquares(X, y, penalty=ElasticNet(l1))
     run = solved(one)
     assert run.ended == "converged"
     assert len(run.steps) <= most
@@ -134,7 +136,7 @@ def test_elastic_nets_end_at_the_optimum_of_scikit_learn() -> None:
 @pytest.mark.parametrize(("l1", "most"), [(0.1, 30), (0.01, 80), (1e-3, 100), (1e-4, 120)])
 def test_logistic_regression_ends_where_no_subgradient_is_left(l1: float, most: int) -> None:
     X, score = data(40, 200)
-    one = LogisticRegression(X, np.where(score > 0.0, 1.0, -1.0), penalty=L1(l1, unpenalized=(7,)))
+    one = LogisticRegression(X, np.where(score > 0.0, 1.0, -1.0), penalty=ElasticNet(l1, unpenalized=(7,)))
     run = solved(one)
     assert run.ended == "converged"
     assert len(run.steps) <= most

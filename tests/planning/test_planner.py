@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from erasurehead import delays, engines, optimizers, problems, training
-from erasurehead.delays import read_trace
+from erasurehead.delays import Trace
 from erasurehead.errors import InvalidArgument
 from erasurehead.planning import Accuracy, Constants, ErrorTarget, explain, forecast, plan, remarks
 from erasurehead.planning._explanations import break_even, limits
@@ -193,7 +193,7 @@ class TestTraces:
     @pytest.mark.slow
     def test_half_a_trace_predicts_the_other_half(self, data_folder: Path) -> None:
         path = data_folder / "traces" / "aws_lambda" / "sam-gc-cnn_profile_est_desktop_long.csv.gz"
-        trace = read_trace(path, {"step": "round", "seconds": "latency_s"}, {"region": "Canada", "load": 0.75})
+        trace = Trace.read(path, {"step": "round", "seconds": "latency_s"}, {"region": "Canada", "load": 0.75})
         first, second = trace.steps(0, 15), trace.steps(15, 30)
         for setting in ("erasurehead(load=4, wait_for=60)", "exact(load=4)", "ignore_stragglers(wait_for=200)"):
             planned = forecast(setting, 256, delays.Bootstrap.from_trace(first))

@@ -47,9 +47,9 @@ KINDS = {"virtual": "VirtualEngine", "processes": "ProcessEngine", "mpi": "MPIEn
 
 def main(names: list[str], whats: list[str]) -> None:
     if names == ["mpi"]:
-        from erasurehead.engines import serve_unless_coordinator
+        from erasurehead.engines import MPIEngine
 
-        serve_unless_coordinator()
+        MPIEngine.serve_unless_coordinator()
     with contextlib.ExitStack() as open_:
         if "ray" in names:  # engines of a process share one cluster as long as one of them is open
             open_.enter_context(engines.RayEngine())

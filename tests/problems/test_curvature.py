@@ -23,8 +23,8 @@ from erasurehead.problems import (
     Problem,
     ShardedProblem,
     SoftmaxRegression,
-    TwoLayerNetwork,
 )
+from erasurehead.problems._network import TwoLayerNetwork
 from erasurehead.training import train
 from erasurehead.training._programs import build_programs
 

@@ -11,8 +11,7 @@ from hypothesis import given, strategies as st
 from erasurehead import engines, optimizers, schemes
 from erasurehead.errors import InvalidArgument
 from erasurehead.optimizers import FirstOrder, Optimizer
-from erasurehead.problems import L1, ElasticNet, LeastSquares, LogisticRegression, Penalty, _linear
-from erasurehead.problems._penalties import L2
+from erasurehead.problems import ElasticNet, LeastSquares, LogisticRegression, Penalty, _linear
 from erasurehead.training import Run, train
 
 from ..arrays import Array
@@ -27,10 +26,10 @@ vectors = st.lists(st.floats(-100, 100), min_size=3, max_size=3).map(np.array)
 
 @given(factors, factors, vectors, st.floats(0.01, 10.0), vectors)
 def test_the_proximal_point_is_the_minimum(l1: float, l2: float, x: Array, step: float, other: Array) -> None:
-    for penalty in (L1(l1, (1,)), L2(l2, (1,)), ElasticNet(l1, l2, (1,))):
+    for penalty in (ElasticNet(l1, 0.0, (1,)), ElasticNet(0.0, l2, (1,)), ElasticNet(l1, l2, (1,))):
 
         def sharp(z: Array, penalty: Penalty = penalty) -> float:
-            return penalty.value(z) - (L2(penalty.l2, (1,)).value(z) if hasattr(penalty, "l2") else 0.0)  # type: ignore[attr-defined]
+            return penalty.value(z) - ElasticNet(0.0, penalty.l2, (1,)).value(z)
 
         found = penalty.prox(x, step)
         best = step * sharp(found) + float((found - x) @ (found - x)) / 2
@@ -49,7 +48,7 @@ def solved(problem: _linear.LinearProblem, optimizer: Optimizer, steps: int = 40
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["GradientDescent", "HeavyBall", "Nesterov"])
 def test_every_method_finds_the_minimum_with_l1_and_it_is_sparse(name: str) -> None:
-    problem = LeastSquares(X, Y, penalty=L1(0.2), intercept=-1)
+    problem = LeastSquares(X, Y, penalty=ElasticNet(0.2), intercept=-1)
     options: dict[str, Any] = {"restart": True} if name == "Nesterov" else {}
     rate = 0.05 if name == "HeavyBall" else 0.2
     run = solved(problem, getattr(optimizers, name)(problem.initial(), rate=rate, **options))
@@ -78,7 +77,7 @@ def test_l2_as_an_object_is_l2_as_a_number_to_the_bit() -> None:
     labels = np.sign(Y)
     for intercept in (None, -1):
         number = LogisticRegression(X, labels, l2=0.1, intercept=intercept)
-        thing = LogisticRegression(X, labels, penalty=L2(0.1), intercept=intercept)
+        thing = LogisticRegression(X, labels, penalty=ElasticNet(l2=0.1), intercept=intercept)
         assert thing.l2 == 0.1
         runs = [solved(one, optimizers.Nesterov(one.initial(), rate=1.0), 10) for one in (number, thing)]
         assert runs[0].x.tobytes() == runs[1].x.tobytes()
@@ -111,18 +110,18 @@ class Plain(FirstOrder):
 
 
 def test_what_cannot_be_is_refused_in_a_sentence() -> None:
-    problem = LeastSquares(X, Y, penalty=L1(0.1))
-    with pytest.raises(InvalidArgument, match=r"optimizer must be proximal for the penalty L1.*Plain"):
+    problem = LeastSquares(X, Y, penalty=ElasticNet(0.1))
+    with pytest.raises(InvalidArgument, match=r"optimizer must be proximal for the penalty ElasticNet.*Plain"):
         solved(problem, Plain(problem.initial(), 0.1), 1)
     with pytest.raises(InvalidArgument, match="penalty must be able to leave the intercept out"):
         LeastSquares(X, Y, penalty=Smooth(), intercept=-1)
     with pytest.raises(InvalidArgument, match=r"l2 must be left out where a penalty is given.*ElasticNet"):
-        LeastSquares(X, Y, l2=0.1, penalty=L1(0.1))
+        LeastSquares(X, Y, l2=0.1, penalty=ElasticNet(0.1))
     with pytest.raises(InvalidArgument, match="penalty must be a penalty"):
         LeastSquares(X, Y, penalty="l1")  # pyright: ignore[reportArgumentType]
     for unknown in (6, -1):
         with pytest.raises(InvalidArgument, match=r"unpenalized must name parameters among 0\.\.5, got"):
-            LeastSquares(X, Y, penalty=L1(0.1, (unknown,))).objective(np.zeros(6))
+            LeastSquares(X, Y, penalty=ElasticNet(0.1, unpenalized=(unknown,))).objective(np.zeros(6))
     for factor in (-1.0, np.nan, np.inf):
         with pytest.raises(InvalidArgument, match="l1 must be a finite number of at least 0"):
             ElasticNet(factor, 0.1)

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 
 from erasurehead import optimizers, schemes
 from erasurehead.engines import VirtualEngine
-from erasurehead.problems import L1, ElasticNet, LeastSquares, LogisticRegression, SoftmaxRegression
+from erasurehead.problems import ElasticNet, LeastSquares, LogisticRegression, SoftmaxRegression
 from erasurehead.problems._linear import LinearProblem
 from erasurehead.training import train
 
@@ -61,7 +61,7 @@ def test_other_objectives_have_one(form: Any) -> None:
     assert not without_minimum(SoftmaxRegression(form(with_town(ONES)), THREE))
     assert not without_minimum(LeastSquares(form(X), X @ np.ones(3)))  # 0 is reached
     penalty: Any
-    for penalty in ({"l2": 1e-6}, {"penalty": L1(1e-3)}, {"penalty": ElasticNet(1e-3, 1e-3)}):
+    for penalty in ({"l2": 1e-6}, {"penalty": ElasticNet(1e-3)}, {"penalty": ElasticNet(1e-3, 1e-3)}):
         assert not without_minimum(LogisticRegression(form(with_town(TOWN)), APART, **penalty))
     # An intercept without a penalty, and all samples that count in one class.
     one_class: Any = {"l2": 0.01, "intercept": -1, "class_weight": {-1.0: 0.0, 1.0: 1.0}}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from erasurehead.errors import InvalidArgument
-from erasurehead.reports import draw_comparison
+from erasurehead.reports import ComparedRuns
 from erasurehead.reports._canvas import drawing, new_figure
 from erasurehead.reports._descents import Descent, descent_markdown, draw_descents
 from erasurehead.training import Run
@@ -63,5 +63,5 @@ def test_the_picture_goes_down_to_the_floors_whatever_the_runs_are(runs: list[Ru
         low, high = axes.get_ylim()
         assert 0.0 < low < 1e-12 < 1.0 < high < 10.0
         assert "virtual time" in axes.get_xlabel()
-    drawn = draw_comparison(runs, tmp_path, ["svg"], descents=[fell(run.scheme, 1.0, 0.5) for run in runs])
+    drawn = ComparedRuns.of(runs).draw(tmp_path, ["svg"], descents=[fell(run.scheme, 1.0, 0.5) for run in runs])
     assert [path.name for path in drawn][-1] == "gap.svg"

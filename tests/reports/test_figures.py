@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from erasurehead.errors import InvalidArgument, MissingExtra
-from erasurehead.reports import comparison_table, draw_comparison
 from erasurehead.reports._canvas import FORMATS, drawing, fit, named_bars, new_figure, run_style
 from erasurehead.reports._panels import ComparedRuns, draw_progress, draw_speed_ups, draw_step_times
+from erasurehead.reports._table import comparison_table
 from erasurehead.training import Run
 
 pytest.importorskip("matplotlib")
@@ -28,7 +28,7 @@ NAMES = ["comparison", "progress", "step_times", "speed_up", "timeline"]
 @pytest.fixture(scope="module")
 def drawn(runs: list[Run], tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     folder = tmp_path_factory.mktemp("pictures") / "made" / "here"
-    paths = draw_comparison(runs, folder, FORMATS, target=TARGET, title="Costs $5, and $6 later")
+    paths = ComparedRuns.of(runs, TARGET).draw(folder, FORMATS, title="Costs $5, and $6 later")
     assert [path.parent for path in paths] == [folder] * 15
     return {path.name: path for path in paths}
 
@@ -48,7 +48,7 @@ def test_equal_runs_give_equal_files_and_the_users_settings_are_neither_used_nor
     import matplotlib
 
     with matplotlib.rc_context({"font.size": 30.0, "svg.hashsalt": "other"}):
-        again = draw_comparison(runs, tmp_path, target=TARGET, title="Costs $5, and $6 later")
+        again = ComparedRuns.of(runs, TARGET).draw(tmp_path, title="Costs $5, and $6 later")
         assert matplotlib.rcParams["font.size"] == 30.0
     assert [path.name for path in again] == [name for name in drawn if not name.endswith(".pdf")]
     for path in again:
@@ -127,8 +127,8 @@ def test_boxes_span_the_quartiles_of_the_steps(runs: list[Run]) -> None:
 @pytest.mark.slow
 def test_runs_without_a_step_can_be_drawn(runs: list[Run], tmp_path: Path) -> None:
     nothing = Run("exact", "virtual", x=runs[0].x, stopped="stopped by Ctrl-C")
-    assert len(draw_comparison([nothing], tmp_path / "one", formats=["svg"])) == 5
-    assert len(draw_comparison([runs[0], nothing], tmp_path / "two", formats=["svg"])) == 5
+    assert len(ComparedRuns.of([nothing]).draw(tmp_path / "one", formats=["svg"])) == 5
+    assert len(ComparedRuns.of([runs[0], nothing]).draw(tmp_path / "two", formats=["svg"])) == 5
 
 
 def test_bars_of_what_takes_no_time_are_drawn_without_a_warning() -> None:
@@ -142,7 +142,7 @@ def test_bars_of_what_takes_no_time_are_drawn_without_a_warning() -> None:
 def test_long_names_are_cut_to_fit(runs: list[Run], tmp_path: Path) -> None:
     name = "custom(code='cyclic_repetition(stragglers=2)', wait='first(20) | decodable()')"
     many = [replace(run, scheme=f"{name} number {number}") for number in range(2) for run in runs]
-    draw_comparison(many, tmp_path, formats=["svg"], title="A title that is far too long for one line. " * 5)
+    ComparedRuns.of(many).draw(tmp_path, formats=["svg"], title="A title that is far too long for one line. " * 5)
     with drawing():
         axes = new_figure(8, 4).subplots()
         draw_speed_ups(axes, ComparedRuns.of(many, None))
@@ -158,12 +158,12 @@ def test_looks_differ_in_more_than_colour() -> None:
 
 def test_errors_say_what_would_work(runs: list[Run], tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="formats must be among png, svg, pdf, but it is 'gif'"):
-        draw_comparison(runs, tmp_path, formats=["gif"])
+        ComparedRuns.of(runs).draw(tmp_path, formats=["gif"])
     with pytest.raises(InvalidArgument, match="runs must have at least one run"):
-        draw_comparison([], tmp_path)
+        ComparedRuns.of([])
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidArgument, match="folder must be a folder that can be written to"):
-        draw_comparison(runs, tmp_path / "file" / "below")
+        ComparedRuns.of(runs).draw(tmp_path / "file" / "below")
 
 
 def test_without_matplotlib_the_error_says_what_to_install(
@@ -171,7 +171,7 @@ def test_without_matplotlib_the_error_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtra, match=r"pip install 'erasurehead\[report\]'"):
-        draw_comparison(runs, tmp_path / "new")
+        ComparedRuns.of(runs).draw(tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
@@ -182,9 +182,10 @@ def test_tables_do_not_load_matplotlib_and_pictures_do_not_load_pyplot(tmp_path:
         "from erasurehead import reports\n"
         "from erasurehead.training import Run\n"
         "runs = [Run('uncoded', 'virtual', x=numpy.zeros(1))]\n"
-        "reports.render_table(reports.comparison_table(runs))\n"
+        "compared = reports.ComparedRuns.of(runs)\n"
+        "compared.table()\n"
         "assert 'matplotlib' not in sys.modules\n"
-        f"reports.draw_comparison(runs, {str(tmp_path)!r}, formats=['svg'])\n"
+        f"compared.draw({str(tmp_path)!r}, formats=['svg'])\n"
         "assert 'matplotlib' in sys.modules and 'matplotlib.pyplot' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -14,7 +14,7 @@ import pytest
 
 from erasurehead import codes, schemes
 from erasurehead.decoding import analyse
-from erasurehead.reports import _canvas as canvas, draw_comparison
+from erasurehead.reports import _canvas as canvas
 from erasurehead.reports._canvas import scheme_style, scheme_styles
 from erasurehead.reports._code_curves import draw_codes
 from erasurehead.reports._descents import Descent
@@ -108,7 +108,7 @@ def test_of_comparisons(case: str, runs: list[Run], kept: list[Any], tmp_path: P
             ],
             None,
         )
-    draw_comparison(runs, tmp_path, formats=["png"], target=target, title=LONG)
+    ComparedRuns.of(runs, target).draw(tmp_path, formats=["png"], title=LONG)
     assert len(kept) == 5
     for figure in kept:
         check(figure)
@@ -152,7 +152,7 @@ def test_runs_that_went_the_same_way_share_a_curve_and_a_panel(
     runs: list[Run], kept: list[Any], tmp_path: Path
 ) -> None:
     twins = [runs[0], replace(runs[1], scheme="cyclic"), runs[1]]
-    draw_comparison(twins, tmp_path, formats=["png"])
+    ComparedRuns.of(twins).draw(tmp_path, formats=["png"])
     for figure in kept:
         check(figure)
     progress, timeline = kept[1], kept[4]
@@ -165,7 +165,7 @@ def test_every_legend_has_a_title(runs: list[Run], kept: list[Any], tmp_path: Pa
     from matplotlib.legend import Legend
 
     descents = [Descent(run.scheme, np.arange(2.0), np.array([1.0, 0.1]), virtual=True) for run in runs]
-    draw_comparison(runs, tmp_path, formats=["png"], descents=descents)
+    ComparedRuns.of(runs).draw(tmp_path, formats=["png"], descents=descents)
     legends = [legend for figure in kept for legend in figure.findobj(Legend)]
     assert legends
     assert all(legend.get_title().get_text() for legend in legends)

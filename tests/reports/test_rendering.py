@@ -9,9 +9,8 @@ import pytest
 from rich.console import Console
 
 from erasurehead.errors import InvalidArgument
-from erasurehead.reports import comparison_table, render_table
-from erasurehead.reports._rendering import notes, to_markdown
-from erasurehead.reports._table import ComparisonRow
+from erasurehead.reports._rendering import notes, render_table, to_markdown
+from erasurehead.reports._table import ComparisonRow, comparison_table
 from erasurehead.training import Run
 
 

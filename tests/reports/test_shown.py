@@ -17,7 +17,7 @@ import pytest
 from erasurehead import codes, consensus, decoding, delays, planning, problems, schemes
 from erasurehead.errors import InvalidArgument, MissingExtra
 from erasurehead.reports import ComparedRuns
-from erasurehead.runs import Comparison, Recorder, RunFolder, build_config
+from erasurehead.runs import Comparison, Recorder, RunFolder
 from erasurehead.training import Notice, Run, StepRow
 
 from .conftest import MakeRuns
@@ -254,7 +254,7 @@ def test_a_comparison_shows_the_table_before_and_after_its_report(tmp_path: Path
         "data": {"source": "amazon", "synthetic": "always", "rows": 600},
         "run": {"workers": 6, "engine": "virtual", "steps": 6, "out": str(tmp_path / "x")},
     }
-    comparison = Comparison.from_config(build_config(tables), ["uncoded()", "exact(load=2)"])
+    comparison = Comparison.from_config(tables, ["uncoded()", "exact(load=2)"])
     assert repr(comparison).startswith("Comparison(amazon-synthetic, ")
     trained = comparison.run()
     outcome = trained.report(formats=())

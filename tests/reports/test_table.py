@@ -10,7 +10,7 @@ import pytest
 
 from erasurehead import schemes
 from erasurehead.errors import InvalidArgument
-from erasurehead.reports import comparison_table
+from erasurehead.reports._table import comparison_table
 from erasurehead.runs._summaries import figures
 from erasurehead.training import Notice, Run
 from erasurehead.training._result import Evaluation

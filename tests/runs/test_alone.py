@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scipy.optimize import minimize
 
-from erasurehead.runs import Comparison, Experiment, build_config
+from erasurehead.runs import Comparison, Experiment
 from erasurehead.runs._alone import alone
 
 
@@ -49,7 +49,7 @@ def test_a_comparison_keeps_it_beside_its_table(tmp_path: Path) -> None:
         "data": {"source": "covertype", "synthetic": "always", "rows": 600},
         "run": {"engine": "virtual", "steps": 3, "out": str(tmp_path / "c")},
     }
-    comparison = Comparison.from_config(build_config(tables), ["uncoded", "adaptive"])
+    comparison = Comparison.from_config(tables, ["uncoded", "adaptive"])
     assert [(one.scheme.name, one.config.optimizer.name) for one in comparison.experiments] == [
         ("uncoded", "nesterov"),
         ("adaptive", "quasi_newton"),

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from erasurehead._internal.signals import Terminated
 from erasurehead.errors import InvalidArgument, Unreachable
-from erasurehead.runs import Comparison, build_config
+from erasurehead.runs import Comparison
 from erasurehead.runs._targets import common_target, parse_target
 from erasurehead.schemes import Scheme
 from erasurehead.training import Callback, Run
@@ -76,7 +76,7 @@ def small(folder: Path) -> Comparison:
         "data": {"source": str(folder / "data.npy")},
         "run": {"engine": "virtual", "workers": 6, "steps": 6, "out": str(folder / "out")},
     }
-    return Comparison.from_config(build_config(tables))
+    return Comparison.from_config(tables)
 
 
 class _Press(Callback):
@@ -182,10 +182,10 @@ def test_distributing_never_pays_where_every_worker_computes_all_of_the_data(tmp
         "data": {"source": str(tmp_path / "data.npy")},
         "run": {"engine": "virtual", "workers": 3, "steps": 6, "out": str(tmp_path / "all")},
     }
-    trained = Comparison.from_config(build_config(tables), ("exact(load=3)",)).run()
+    trained = Comparison.from_config(tables, ("exact(load=3)",)).run()
     assert trained.report((), trained.alone(60.0)).pays == ""
     tables["run"]["out"] = str(tmp_path / "some")
-    trained = Comparison.from_config(build_config(tables), ("exact(load=3)", "uncoded()")).run()
+    trained = Comparison.from_config(tables, ("exact(load=3)", "uncoded()")).run()
     assert " of all data, and uncoded " in trained.report((), trained.alone(60.0)).pays
 
 
@@ -210,7 +210,7 @@ def test_asynchronous_training_is_raced_with_others(tmp_path: Path) -> None:
         "optimizer": {"name": "gradient_descent"},
         "run": {"engine": "virtual", "workers": 6, "steps": 60, "max_seconds": 4.0, "out": str(tmp_path / "out")},
     }
-    comparison = Comparison.from_config(build_config(tables), schemes)
+    comparison = Comparison.from_config(tables, schemes)
     trained = comparison.run()
     runs = trained.runs
     assert [(run.scheme, run.ended) for run in runs] == [("uncoded", "max_seconds"), ("asynchronous", "max_seconds")]
@@ -218,7 +218,7 @@ def test_asynchronous_training_is_raced_with_others(tmp_path: Path) -> None:
     assert any(row.late for row in runs[1].arrivals)
     tables["delays"] = {"late": "preempt"}
     with pytest.raises(InvalidArgument, match="late must be 'carry'"):
-        Comparison.from_config(build_config({**tables, "run": {**tables["run"], "out": None}}), schemes)
+        Comparison.from_config({**tables, "run": {**tables["run"], "out": None}}, schemes)
 
 
 @pytest.mark.parametrize(
@@ -234,11 +234,11 @@ def test_speeds_are_for_the_schemes_that_can_go_by_them(
 ) -> None:
     data = {"source": "amazon", "synthetic": "always", "rows": 600}
     tables = {"data": data, "run": {"speeds": "1,2,4", "engine": "virtual", "out": str(tmp_path / "out")}}
-    comparison = Comparison.from_config(build_config(tables), schemes)
+    comparison = Comparison.from_config(tables, schemes)
     chosen = comparison.experiments[: len(compared)]
     assert [experiment.config.scheme for experiment in chosen] == compared
     assert all(
         ("speeds" in text) == ("speeds" in repr(one.scheme.code)) for text, one in zip(compared, chosen, strict=True)
     )
     with pytest.raises(InvalidArgument, match=r"run\.speeds must be for the scheme uncoded or exact"):
-        Comparison.from_config(build_config(tables), ["adaptive"])
+        Comparison.from_config(tables, ["adaptive"])

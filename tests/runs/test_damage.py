@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from erasurehead.delays._fixed import Recorded
 from erasurehead.errors import DataError, InvalidArgument
-from erasurehead.runs import Experiment, RunFolder, TrainedModel, build_config, replay
+from erasurehead.runs import Experiment, RunFolder, TrainedModel, replay
 from erasurehead.runs._checkpoints.store import CheckpointStore
+from erasurehead.runs._config.checking import build_config
 from erasurehead.training import Callback, Notice
 
 LINES = "size,town,sold\n" + "".join(f"{n % 7},{('Ely', 'Rye', 'Ayr')[n % 3]},{n * n % 5 % 2}\n" for n in range(60))

@@ -15,7 +15,7 @@ from erasurehead.datasets import shard
 from erasurehead.engines import Program, VirtualEngine
 from erasurehead.engines._base import NoRoom
 from erasurehead.errors import DataError, Diverged, InvalidArgument
-from erasurehead.runs import Experiment, RunFolder, build_config
+from erasurehead.runs import Experiment, RunFolder
 from erasurehead.runs._config import merged
 from erasurehead.testing._problems import Quadratic
 from erasurehead.training import Callback, StepRow, train
@@ -44,7 +44,7 @@ def experiment(*tables: dict[str, Any]) -> Experiment:
     whole: dict[str, Any] = {}
     for table in tables:
         whole = merged(whole, table)
-    return Experiment.from_config(build_config(whole))
+    return Experiment.from_config(whole)
 
 
 def own(**run: Any) -> dict[str, Any]:
@@ -204,7 +204,7 @@ def test_the_configuration_on_record_is_complete() -> None:
     assert set(tables["problem"]) == {"loss", "l2", "l1"}
     assert tables["optimizer"] == {"name": "quasi_newton"}
     assert "out" not in tables["run"]
-    again = Experiment.from_config(build_config(tables))
+    again = Experiment.from_config(tables)
     assert again.run().x.tobytes() == RunFolder.open("x").x.tobytes()
 
 

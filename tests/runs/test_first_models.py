@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from erasurehead.errors import DataError, InvalidArgument
-from erasurehead.runs import Experiment, RunFolder, TrainedModel, build_config, initial_model
+from erasurehead.runs import Experiment, RunFolder, TrainedModel
 from erasurehead.runs._config import merged
 
 
@@ -46,7 +46,7 @@ def begin(out: str, source: str, *tables: dict[str, Any]) -> Experiment:
     }
     for table in tables:
         whole = merged(whole, table)
-    return Experiment.from_config(build_config(whole))
+    return Experiment.from_config(whole)
 
 
 def test_the_same_data_begin_where_the_other_run_ended_to_the_bit() -> None:
@@ -89,12 +89,10 @@ def test_new_columns_start_at_zero_and_dropped_ones_are_named() -> None:
     assert found["town=Rye"] == named["town=Rye"]
 
 
-@pytest.mark.parametrize("wanted", ["folder", "path", "model"])
-def test_from_python_it_is_a_folder_or_a_trained_model(wanted: str) -> None:
+def test_from_python_it_is_a_trained_model() -> None:
     run = begin("first", homes("homes.csv")).run()
     trained = TrainedModel.load("first")
-    source = {"folder": RunFolder.open("first"), "path": "first", "model": trained}[wanted]
-    assert initial_model(source, trained.encoding).x.tobytes() == run.x.tobytes()
+    assert trained.initial(trained.encoding).x.tobytes() == run.x.tobytes()
 
 
 @pytest.mark.parametrize(

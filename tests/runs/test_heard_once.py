@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from erasurehead import delays, schemes
 from erasurehead.problems import LeastSquares, Regression
-from erasurehead.runs import Comparison, build_config
+from erasurehead.runs import Comparison
 from erasurehead.runs._heard_once import HeardOnce, shares, soonest
 from erasurehead.runs._outcome import say_heard_once
 
@@ -70,7 +70,7 @@ def test_a_comparison_tells_its_limit(tmp_path: Path) -> None:
         "data": {"source": str(tmp_path / "data.npy")},
         "run": {"engine": "virtual", "workers": 6, "steps": 6, "out": str(tmp_path / "out")},
     }
-    trained = Comparison.from_config(build_config(tables), ("uncoded()", "exact(load=3)")).run()
+    trained = Comparison.from_config(tables, ("uncoded()", "exact(load=3)")).run()
     outcome = trained.report((), trained.alone(60.0))
     assert list(outcome.heard) == [0.1, 0.01, 0.001, 1e-6]
     assert {one.scheme for one in outcome.heard.values()} == {"exact"}

@@ -15,7 +15,7 @@ import pytest
 
 from erasurehead.datasets import shard
 from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument
-from erasurehead.runs import Experiment, Recorder, RunFolder, TrainedModel, build_config, replay
+from erasurehead.runs import Experiment, Recorder, RunFolder, TrainedModel, replay
 from erasurehead.runs._config import merged
 from erasurehead.runs._control import ask_for_workers
 from erasurehead.runs._locks import FolderLock
@@ -43,7 +43,7 @@ def experiment(data: Path, out: Path, **run: Any) -> Experiment:
         "delays": {"model": "exponential(mean=0.5, seed=1)"},
         "checkpoints": {"every_steps": 1, "behind": 0},
     }
-    return Experiment.from_config(build_config(merged(tables, {"run": run})))
+    return Experiment.from_config(merged(tables, {"run": run}))
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,9 @@ import pytest
 
 from erasurehead.errors import InvalidArgument
 from erasurehead.problems import LogisticRegression
-from erasurehead.runs import Experiment, build_config
+from erasurehead.runs import Experiment
 from erasurehead.runs._config import merged, read_config
+from erasurehead.runs._config.checking import build_config
 from erasurehead.runs._needs_workers import unshared_training
 
 from ..arrays import Array

@@ -14,7 +14,7 @@ import pytest
 from erasurehead._internal.signals import Terminated
 from erasurehead._internal.storage.folders import Folder
 from erasurehead.errors import DataError, EngineError, InvalidArgument, RecordsError
-from erasurehead.runs import Experiment, RunFolder, build_config
+from erasurehead.runs import Experiment, RunFolder
 from erasurehead.runs._checkpoints.manifests import VERSION, read_manifest
 from erasurehead.runs._checkpoints.store import CheckpointStore
 from erasurehead.runs._config import merged
@@ -54,7 +54,7 @@ def begin(out: str, *tables: dict[str, Any]) -> Experiment:
     }
     for table in tables:
         whole = merged(whole, table)
-    return Experiment.from_config(build_config(whole))
+    return Experiment.from_config(whole)
 
 
 class _Stop(Callback):

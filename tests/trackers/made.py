@@ -11,8 +11,9 @@ import numpy as np
 
 from erasurehead import delays, optimizers, problems, schemes
 from erasurehead.engines import VirtualEngine
-from erasurehead.runs import Experiment, build_config
-from erasurehead.trackers import Point, TrackedRun, Tracker
+from erasurehead.runs import Experiment
+from erasurehead.trackers import Tracker
+from erasurehead.trackers._tracked_run import Point, TrackedRun
 from erasurehead.training import Callback, Notice, Run, train
 
 
@@ -90,7 +91,7 @@ def experiment(place: Path, **more: Any) -> Experiment:
         "delays": {"model": "exponential(mean=0.5, seed=1)"},
         "checkpoints": {"every_steps": 1, "behind": 0},
     }
-    return Experiment.from_config(build_config({**tables, "run": {**run, **more}}))
+    return Experiment.from_config({**tables, "run": {**run, **more}})
 
 
 class Stop(Callback):

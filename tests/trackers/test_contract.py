@@ -18,9 +18,10 @@ import pytest
 
 from erasurehead import consensus, optimizers, problems, train
 from erasurehead.errors import EngineError, InvalidArgument
-from erasurehead.runs import Comparison, Experiment, RunFolder, build_config
-from erasurehead.trackers import MLflow, Point, TensorBoard, TrackedRun, Tracker, WandB, _background as showing
-from erasurehead.trackers._tracked_run import TRACKED
+from erasurehead.runs import Comparison, Experiment, RunFolder
+from erasurehead.runs._config.checking import build_config
+from erasurehead.trackers import MLflow, TensorBoard, Tracker, WandB, _background as showing
+from erasurehead.trackers._tracked_run import TRACKED, Point, TrackedRun
 from erasurehead.trackers._tracker import measured
 
 from ..bounded import PATIENCE, PROMPT, in_time
@@ -133,7 +134,7 @@ def test_a_comparison_is_one_group_with_a_run_for_each_scheme(tmp_path: Path) ->
     config = experiment(tmp_path).config.model_dump()
     config["run"] = {**config["run"], "out": str(tmp_path / "race"), "steps": 3, "preset": None}
     kept = Kept()
-    Comparison.from_config(build_config(config), ["uncoded", "exact(load=2)"]).run([kept])
+    Comparison.from_config(config, ["uncoded", "exact(load=2)"]).run([kept])
     assert [(run.group, run.name) for run in kept.runs] == [("race", "uncoded"), ("race", "exact")]
     assert kept.steps() == [1, 2, 3] * 2
     assert [status for status, _ in kept.ended] == ["finished"] * 2
@@ -380,9 +381,9 @@ def test_values_that_are_no_numbers_end_no_run() -> None:
 @pytest.mark.slow
 def test_no_package_of_a_tracker_is_loaded_before_it_is_used() -> None:
     code = (
-        "import sys, erasurehead as eh, erasurehead.trackers as t, erasurehead.runs\n"
+        "import sys, erasurehead as eh, erasurehead.trackers as t, erasurehead.runs._config.checking\n"
         "eh.Experiment, t.TensorBoard('x'), t.MLflow('y'), t.WandB()\n"
-        "eh.runs.build_config({'run': {'track': ['wandb']}})\n"
+        "erasurehead.runs._config.checking.build_config({'run': {'track': ['wandb']}})\n"
         "print(sorted({'tensorboard', 'mlflow', 'wandb', 'google'} & {*sys.modules}))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -489,7 +490,7 @@ def test_callbacks_are_a_list_of_objects(tmp_path: Path) -> None:
     problem, recorded = problems.LeastSquares(np.eye(4), [1.0] * 4), experiment(tmp_path)
     config = recorded.config.model_dump()
     config["run"] = {**config["run"], "out": str(tmp_path / "race"), "preset": None}
-    race = Comparison.from_config(build_config(config), ["uncoded"])
+    race = Comparison.from_config(config, ["uncoded"])
     optimizer = optimizers.GradientDescent(problem.initial(), 0.1)
     callers: list[Callable[[Any], object]] = [
         lambda callbacks: train(problem, "uncoded", optimizer, "virtual", 2, callbacks),

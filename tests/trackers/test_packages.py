@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from erasurehead.runs import Experiment, RunFolder
-from erasurehead.trackers import MLflow, Point, TensorBoard, Tracker, WandB, _background as showing
+from erasurehead.trackers import MLflow, TensorBoard, Tracker, WandB, _background as showing
+from erasurehead.trackers._tracked_run import Point
 from erasurehead.trackers._tracker import measured
 
 from ..typed import typed

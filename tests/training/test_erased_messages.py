@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from erasurehead import codes, schemes
 from erasurehead.codes import GradientCode
 from erasurehead.delays import Exponential
-from erasurehead.engines import Arrived, Event, VirtualEngine
+from erasurehead.engines import Arrived, VirtualEngine
 from erasurehead.engines._base import MessageLost
 from erasurehead.errors import InvalidArgument, Unreachable
 from erasurehead.faults import FaultPolicy
@@ -37,7 +38,7 @@ class Faulty(VirtualEngine):
 
     faults: Mapping[int, str] = {}
 
-    def next_event(self, until: float | None = None) -> Event | None:
+    def next_event(self, until: float | None = None) -> Any:
         event = super().next_event(until)
         if isinstance(event, Arrived) and event.worker in self.faults:
             fault, honest = self.faults[event.worker], event.read

@@ -116,7 +116,7 @@ def test_an_exact_gradient_that_has_vanished_ends_a_run_and_an_estimate_does_not
 
 @pytest.mark.slow
 def test_with_l1_a_gradient_has_vanished_when_the_shortest_subgradient_has() -> None:
-    problem = problems.LogisticRegression(X, Y, penalty=problems.L1(0.05))
+    problem = problems.LogisticRegression(X, Y, penalty=problems.ElasticNet(0.05))
     runs = {tolerance: go(problem=problem, tolerance=tolerance) for tolerance in (1e-2, 1e-6)}
     first = np.linalg.norm(problem.regularizer.residual(problem.initial(), problem.gradient(problem.initial())))
     for tolerance, run in runs.items():

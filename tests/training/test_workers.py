@@ -15,7 +15,7 @@ from scipy import sparse
 
 from erasurehead import codes, schemes
 from erasurehead.delays import Exponential
-from erasurehead.engines import Arrived, Died, Event, Joined, VirtualEngine
+from erasurehead.engines import Arrived, Died, Joined, VirtualEngine
 from erasurehead.errors import EngineError, InvalidArgument, Unreachable
 from erasurehead.faults import FaultPolicy
 from erasurehead.optimizers import GradientDescent
@@ -188,7 +188,7 @@ class _Stillborn(VirtualEngine):
 
     stillborn = frozenset({1})
 
-    def next_event(self, until: float | None = None) -> Event | None:
+    def next_event(self, until: float | None = None) -> Any:
         event = super().next_event(until)
         if event is not None and getattr(event, "worker", None) in self.stillborn:
             return Died(event.worker, "no licence", self.now())  # type: ignore[union-attr]
@@ -341,7 +341,7 @@ def test_a_fixed_silence_may_stand_in_for_the_derived_one() -> None:
 class _SlowToStart(VirtualEngine):
     """Every worker takes longer to start than the one before it."""
 
-    def _push(self, time: float, worker: int, number: int, event: Event | None) -> None:
+    def _push(self, time: float, worker: int, number: int, event: Any) -> None:
         super()._push(time + 0.1 * worker if isinstance(event, Joined) else time, worker, number, event)
 
 
@@ -387,7 +387,7 @@ class _Struck(VirtualEngine):
 
     left: ClassVar[Counter[int]] = Counter()
 
-    def next_event(self, until: float | None = None) -> Event | None:
+    def next_event(self, until: float | None = None) -> Any:
         event = super().next_event(until)
         if isinstance(event, Joined) and self.left[event.worker]:
             self.left[event.worker] -= 1
@@ -407,7 +407,7 @@ class _Broken(VirtualEngine):
 
     begun = 0
 
-    def next_event(self, until: float | None = None) -> Event | None:
+    def next_event(self, until: float | None = None) -> Any:
         event = super().next_event(until)
         if isinstance(event, Joined):
             self.begun += 1
@@ -486,7 +486,7 @@ def test_a_worker_with_nothing_to_send_is_neither_missed_nor_suspected() -> None
 
 def test_a_worker_that_is_given_other_data_is_not_suspected_while_it_starts() -> None:
     class Slow(VirtualEngine):
-        def _push(self, time: float, worker: int, number: int, event: Event | None) -> None:
+        def _push(self, time: float, worker: int, number: int, event: Any) -> None:
             super()._push(time + 3.0 * (isinstance(event, Joined) and time > 0), worker, number, event)
 
     fault_policy = FaultPolicy(on_suspicion="replace", suspect_after=2.0)
@@ -530,7 +530,7 @@ def test_programs_that_fail_are_not_taken_for_a_diverged_model() -> None:
 class _Lies(VirtualEngine):
     """Worker 1 answers something else."""
 
-    def next_event(self, until: float | None = None) -> Event | None:
+    def next_event(self, until: float | None = None) -> Any:
         event = super().next_event(until)
         if isinstance(event, Arrived) and event.worker == 1:
             read = event.read

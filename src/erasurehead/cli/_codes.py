@@ -89,18 +89,19 @@ def show(
     output: OutputOptions,
 ) -> None:
     """Show one code."""
-    from erasurehead import codes, decoding
+    from erasurehead import decoding
     from erasurehead.cli._code_pages import FamilyPage, facts, facts_table
+    from erasurehead.codes._registry import family
     from erasurehead.codes._text import parse_code
     from erasurehead.reports._code_tables import SHARES, residual_table
 
     named = "(" not in code and not parameters
     screen = Screen(output)
     screen.say(f"analysing {code} ...")
-    built = codes.family(code).example_code if named else parse_code(_call(code, parameters or []))
+    built = family(code).example_code if named else parse_code(_call(code, parameters or []))
     analysis = decoding.analyse(built, _numbers(None, built.n_workers, curves=False))
     name = code.partition("(")[0].strip()  # `design_for` builds codes of other names
-    data = {**codes.family(name).row(), "built": {**facts(analysis), "analysis": analysis.as_dict()}}
+    data = {**family(name).row(), "built": {**facts(analysis), "analysis": analysis.as_dict()}}
     screen.result(data, FamilyPage(name, built), facts_table(analysis), "", residual_table({name: analysis}, SHARES))
 
 
@@ -153,11 +154,11 @@ def compare(
 
 def _built(text: str) -> GradientCode:
     """Return the code of a call; raise an error with an example of the family if only its name was given."""
-    from erasurehead import codes
+    from erasurehead.codes._registry import family
     from erasurehead.codes._text import parse_code
 
     if re.fullmatch(r"\s*\w+\s*", text):
-        chosen = codes.family(text.strip())
+        chosen = family(text.strip())
         example = f"{chosen.example_code!r}"
         raise invalid(
             "code", f"must be given with its parameters, as in '{example}'", text, f"they are {chosen.signature}"

@@ -102,8 +102,8 @@ def run(
     if len(given) > 1:
         raise invalid("RUN_FILE", "must be one run file, or the folders of finished runs", " ".join(given))
     config = options.config(given[0] if given else None)
-    from erasurehead.reports import render_table
     from erasurehead.reports._descents import descent_table
+    from erasurehead.reports._rendering import render_table
     from erasurehead.runs import Comparison
     from erasurehead.runs._comparison import ALONE
     from erasurehead.runs._outcome import say_heard_once

@@ -9,8 +9,7 @@ from erasurehead._internal.plain_text import visible
 from erasurehead.cli._options import FILE_KEYS, FileOptions, OutputOptions, argument, options_of
 from erasurehead.cli._output import Screen
 from erasurehead.errors import InvalidArgument, counted
-from erasurehead.runs import build_config
-from erasurehead.runs._config import Config, DataSection, merged
+from erasurehead.runs._config import Config, DataSection, build_config, merged
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -15,8 +15,7 @@ from erasurehead._internal.documents import Entries, PlainData
 from erasurehead.cli._grouping import DECLARED
 from erasurehead.cli._ranks import stand_by
 from erasurehead.errors import InvalidArgument
-from erasurehead.runs import build_config
-from erasurehead.runs._config import Config, Key, keys, merged, overridden, read_tables
+from erasurehead.runs._config import Config, Key, build_config, keys, merged, overridden, read_tables
 from erasurehead.runs._config.sections import OF_FILES
 
 

@@ -22,8 +22,7 @@ from erasurehead.planning._settings import default_settings
 from erasurehead.planning._trace_delays import drawn_from, shorter_than_computing
 from erasurehead.problems import Problem
 from erasurehead.reports._units import seconds_text
-from erasurehead.runs import build_config
-from erasurehead.runs._config import Config, parts, read_config
+from erasurehead.runs._config import Config, build_config, parts, read_config
 from erasurehead.runs._config.resolving import resolve
 from erasurehead.runs._names import CONFIG, RUNS, check_writable, next_free
 from erasurehead.schemes import parse_scheme

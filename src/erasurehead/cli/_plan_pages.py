@@ -22,7 +22,6 @@ from erasurehead.cli._plan_cells import band_text, factor_text, places_of, time_
 from erasurehead.cli._plan_data import SampledData
 from erasurehead.cli._plan_options import FREE, PlanOptions
 from erasurehead.delays import Trace
-from erasurehead.delays._trace_files import write_trace
 from erasurehead.errors import counted
 from erasurehead.planning import explain, remarks
 from erasurehead.planning._explanations import in_short, limits, share_text
@@ -35,8 +34,7 @@ from erasurehead.planning._what_if import by_case, if_worse
 from erasurehead.reports._canvas import prepare_folder
 from erasurehead.reports._measures import Aim
 from erasurehead.reports._units import byte_unit, seconds_text, time_unit
-from erasurehead.runs import build_config
-from erasurehead.runs._config import to_toml
+from erasurehead.runs._config import build_config, to_toml
 from erasurehead.runs._held_data import HeldData
 from erasurehead.runs._jsonl import to_text
 from erasurehead.schemes import parse_scheme
@@ -403,7 +401,7 @@ class Page:
         write_whole(files[0], [f"{head}{to_toml(tables)}".encode()])
         write_whole(files[1], [to_text(facts).encode()])
         if trace is not None:
-            write_trace(trace, place / TRACE)
+            trace.write(place / TRACE)
             files.append(place / TRACE)
         if asked.figures:
             from erasurehead.planning._pictures import draw_plan

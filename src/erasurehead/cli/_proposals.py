@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from erasurehead._internal.documents import Entries
 from erasurehead.errors import ErasureHeadError
-from erasurehead.runs import build_config
-from erasurehead.runs._config import merged
+from erasurehead.runs._config import build_config, merged
 
 if TYPE_CHECKING:
     from erasurehead.datasets import Dataset

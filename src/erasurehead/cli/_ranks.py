@@ -27,7 +27,7 @@ def stand_by(*tables: Entries) -> None:
     if engine != "mpi":
         _warn_of_many(engine or "processes")
     else:
-        from erasurehead.engines import serve_unless_coordinator
+        from erasurehead.engines._mpi.job import serve_unless_coordinator
         from erasurehead.engines._mpi.rendezvous import check_place
         from erasurehead.engines._mpi.start import START_LIMIT
         from erasurehead.engines._mpi.transport import world

@@ -47,7 +47,7 @@ class TraceOptions:
         Raises:
             DataError: if it is a folder without a trace, or the file cannot be read as a trace.
         """
-        from erasurehead.delays._trace_files import read_trace
+        from erasurehead.delays import Trace
 
         path = Path(place).expanduser()
         if path.is_dir():
@@ -55,7 +55,7 @@ class TraceOptions:
             if not path.is_file():
                 raise DataError(f"{place} is a folder without {ARRIVALS}; name a trace file, or the folder of a run.")
         columns, where = pairs("--column", self.column or ()), pairs("--where", self.where or ())
-        return read_trace(path, columns, where, self.unit or "s")
+        return Trace.read(path, columns, where, self.unit or "s")
 
 
 def pairs(name: str, texts: Sequence[str]) -> dict[str, str]:

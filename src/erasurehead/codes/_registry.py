@@ -317,27 +317,34 @@ def family(name: str) -> Family:
     raise invalid("name", "must be a code of the catalogue", name, hint)
 
 
-def build(name: str, **parameters: object) -> GradientCode:
+def build(name: str, *arguments: object, **parameters: object) -> GradientCode:
     """Build a code by its name, as run files and the command line do.
 
     Arguments:
         name: name of a family in the catalogue.
-        **parameters: the constructor's parameters; for a code, a mapping with its `name` and parameters.
+        *arguments: the constructor's first parameters.
+        **parameters: the others by name; for a code, a mapping with its `name` and parameters will do.
 
     Raises:
         InvalidArgument: if there is no such family, a parameter is unknown, missing, or of the wrong type.
 
-    >>> build("fractional_repetition", n_workers=12, load=3)
+    >>> build("fractional_repetition", 12, load=3)
     fractional_repetition(n_workers=12, load=3, n_tasks=12)
     >>> build("refine", code={"name": "cyclic_mds", "n_workers": 6, "stragglers": 3}, n_tasks=12).n_tasks
     12
     """
     chosen = family(name)
-    specs = inspect.signature(chosen.constructor).parameters
+    signature = inspect.signature(chosen.constructor)
+    specs = signature.parameters
     for key in parameters:
         if key not in specs:
             sentence = f"{name} has no parameter {key!r}; it has {', '.join(specs)}: {chosen.signature}."
             raise InvalidArgument(key, f"must be a parameter of {name}", sentence=sentence)
+    try:
+        parameters = signature.bind_partial(*arguments, **parameters).arguments
+    except TypeError as error:
+        sentence = f"{name} cannot be built so ({error}): {chosen.signature}."
+        raise InvalidArgument("arguments", f"must fit {name}", sentence=sentence) from None
     # 1 first: others may be NaN. Planes and grids have the square of their parameter as workers.
     side = max(1.0, *(real(parameters.get(key, 0)) for key in ("order", "side", "smaller")))
     n_workers = max(1.0, real(parameters.get("n_workers", 1)), side**2 if side > 1.0 else 1.0)

@@ -9,8 +9,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from erasurehead.consensus._graphs import Graph, Sides
-from erasurehead.drills import FaultSchedule
-from erasurehead.drills._schedule import SILENCING
+from erasurehead.drills._schedule import SILENCING, FaultSchedule
 from erasurehead.errors import check_count, check_not_negative, invalid, numbered, real
 
 

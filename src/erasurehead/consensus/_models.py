@@ -9,7 +9,8 @@ import numpy as np
 from erasurehead.consensus._config import ConsensusConfig, ConsensusSection
 from erasurehead.datasets import Dataset
 from erasurehead.errors import invalid
-from erasurehead.problems import Problem, TwoLayerNetwork
+from erasurehead.problems import Problem
+from erasurehead.problems._network import TwoLayerNetwork
 from erasurehead.runs._config import parts
 from erasurehead.runs._config.sections import ProblemSection
 

@@ -164,7 +164,7 @@ class LocalGradients:
         self._penalty = problem.regularizer
         if self._penalty.sharp:
             raise invalid(
-                "penalty", "must have a gradient everywhere for peers, which average models", self._penalty, "take L2"
+                "penalty", "must have a gradient everywhere for peers, which average models", self._penalty, "take l2"
             )
         self.problem, self.batch, self.seed = problem, batch, check_count("seed", seed, at_least=0)
         self._by_samples = problem if sampled else None  # isinstance of a protocol takes as long as a small gradient

@@ -8,7 +8,8 @@ from erasurehead.consensus._plans import ConsensusPlan
 from erasurehead.consensus._rows import MeanRow, PeerRow, ViewChangeRow
 from erasurehead.consensus._training_options import ConsensusCallback
 from erasurehead.errors import listed
-from erasurehead.trackers import Point, Tracker
+from erasurehead.trackers import Tracker
+from erasurehead.trackers._tracked_run import Point
 from erasurehead.trackers._tracker import measured
 from erasurehead.training import Notice
 

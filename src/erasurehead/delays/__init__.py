@@ -30,6 +30,5 @@ if TYPE_CHECKING:
     from erasurehead.delays._slow_workers import slow_workers as slow_workers
     from erasurehead.delays._text import parse as parse
     from erasurehead.delays._trace import Trace as Trace
-    from erasurehead.delays._trace_files import read_trace as read_trace
 
 __getattr__, __dir__ = lazy_names(__name__)

@@ -15,7 +15,6 @@ from erasurehead.delays._distributions import grow
 from erasurehead.delays._draws import draw
 from erasurehead.delays._stationarity import effective_rounds, tail_index
 from erasurehead.delays._trace import TABLE, Trace
-from erasurehead.delays._trace_files import read_trace
 from erasurehead.delays._unobserved import ABSENT, Absent, completed
 from erasurehead.errors import check_count, counted, invalid
 
@@ -102,7 +101,7 @@ class Bootstrap(Delays):
         absent: str = "censored",
     ) -> Self:
         """Build the model from a trace file with the standard names, as run files do; arguments as of `Bootstrap`."""
-        trace = read_trace(path)
+        trace = Trace.read(path)
         return cls.from_trace(trace, cast("Keep", keep), block, seed, scale_with_load, cast("Absent", absent))
 
     @cached_property

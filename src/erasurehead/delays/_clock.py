@@ -19,7 +19,6 @@ from erasurehead.delays._base import Combined, Declared, Delays, check_models, r
 from erasurehead.delays._distributions import grow
 from erasurehead.delays._draws import draw
 from erasurehead.delays._trace import Trace
-from erasurehead.delays._trace_files import read_trace
 from erasurehead.errors import DataError, check_count, check_positive, counted, invalid
 
 _BLOCK = 256  # stalls of each worker that are drawn at once
@@ -121,7 +120,7 @@ class InOrder(Delays):
     @classmethod
     def from_file(cls, path: str, start: int = 0, scale_with_load: bool = False) -> Self:
         """Build the model from a trace file with the standard column names, as run files do."""
-        return cls.from_trace(read_trace(path), start, scale_with_load)
+        return cls.from_trace(Trace.read(path), start, scale_with_load)
 
     @property
     def rounds_known(self) -> int:

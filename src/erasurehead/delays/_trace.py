@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -73,6 +74,33 @@ class Trace:
             tuple(str(index) for index in range(table.shape[1])),
             source,
         )
+
+    @classmethod
+    def read(
+        cls,
+        path: str | Path,
+        columns: Mapping[str, str] | None = None,
+        where: Mapping[str, str | float] | None = None,
+        unit: str = "s",
+    ) -> Trace:
+        """Read a trace. Oddities are warned about; errors raise.
+
+        Arguments:
+            path: `.csv`, `.csv.gz`, `.csv.bz2`, `.parquet`, or a run's `arrivals.jsonl`.
+            columns: for files with other column names, a dict from ours to theirs: `{"step": "round", "seconds":
+                "latency_s"}`; columns with the standard names need not be listed.
+            where: keep only the rows in which these columns have these values: `{"region": "Tokyo", "load": 0.5}`.
+            unit: unit of the seconds column: `"s"`, `"ms"`, `"us"` or `"ns"`.
+
+        Raises:
+            InvalidArgument: if `columns` has an unknown name, or the unit is unknown.
+            DataError: if there is no such file, a column is missing (the message lists those that there are), a value
+                is not a number, negative or NaN (the message names its line), or nothing is left.
+
+        Warns:
+            UserWarning: each of `remarks()`.
+        """
+        return shown("delays._trace_files", "read_trace")(path, columns, where, unit)
 
     @property
     def n_workers(self) -> int:

@@ -43,27 +43,11 @@ _TRUE, _FALSE = ("1", "true", "yes", "1.0"), ("0", "false", "no", "0.0", "", "no
 
 def read_trace(
     path: str | Path,
-    columns: Mapping[str, str] | None = None,
-    where: Mapping[str, str | float] | None = None,
-    unit: str = "s",
+    columns: Mapping[str, str] | None,
+    where: Mapping[str, str | float] | None,
+    unit: str,
 ) -> Trace:
-    """Read a trace. Oddities are warned about; errors raise.
-
-    Arguments:
-        path: `.csv`, `.csv.gz`, `.csv.bz2`, `.parquet`, or a run's `arrivals.jsonl`.
-        columns: for files with other column names, a dict from ours to theirs: `{"step": "round", "seconds":
-            "latency_s"}`; columns with the standard names need not be listed.
-        where: keep only the rows in which these columns have these values: `{"region": "Tokyo", "load": 0.5}`.
-        unit: unit of the seconds column: `"s"`, `"ms"`, `"us"` or `"ns"`.
-
-    Raises:
-        InvalidArgument: if `columns` has an unknown name, or the unit is unknown.
-        DataError: if there is no such file, a column is missing (the message lists those that there are), a value is
-            not a number, negative or NaN (the message names its line), or nothing is left.
-
-    Warns:
-        UserWarning: each of `Trace.remarks()`.
-    """
+    """Read a trace: what `Trace.read` does."""
     path, columns, where = Path(path), dict(columns or {}), dict(where or {})
     for name in columns:
         if name not in COLUMNS:
@@ -80,21 +64,17 @@ def read_trace(
     seconds = columns.get("seconds", "seconds")
     if unit == "s" and _FINER.search(seconds):
         warnings.warn(
-            f"{path}: {seconds!r} is taken for seconds; if it is not, say its unit (--unit ms).", stacklevel=2
+            f"{path}: {seconds!r} is taken for seconds; if it is not, say its unit (--unit ms).", stacklevel=3
         )
     for remark in trace.remarks():
-        warnings.warn(remark, stacklevel=2)
+        warnings.warn(remark, stacklevel=3)
     return trace
 
 
 def write_trace(trace: Trace, path: str | Path) -> None:
-    """Write a trace as CSV or Parquet, by the file's suffix, with the columns worker, step, seconds, load, censored.
+    """Write a trace: what `Trace.write` does.
 
     The file is written atomically, and only its owner can read a new one: a trace may reveal much about a cluster.
-
-    Arguments:
-        trace: the trace to write.
-        path: path of the file: Parquet if it ends in .parquet, compressed CSV if it ends in .gz or .bz2, else CSV.
     """
     path = Path(path)
     names = np.array(trace.names)[trace.worker]

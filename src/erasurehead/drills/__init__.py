@@ -1,7 +1,7 @@
 """Fault drills: a run under a fault schedule, and a report of what was noticed and what it cost.
 
-A rehearsal is a run of a run file in processes of its own, which are struck: at times of a fault schedule (`Fault`,
-`FaultSchedule`), by an engine around the run's (`FaultyEngine`), or once in each of many lives. This room starts those
+A rehearsal is a run of a run file in processes of its own, which are struck: at times of a fault schedule (`Fault`),
+by an engine around the run's (`FaultyEngine`), or once in each of many lives. This room starts those
 processes, clears up after them, and judges what a user could read afterwards in the records of the run. It may use all
 that runs are made of; none of that knows of drills.
 """
@@ -14,6 +14,6 @@ from erasurehead._internal.lazy_import import lazy_names
 
 if TYPE_CHECKING:
     from erasurehead.drills._faulty_engine import FaultyEngine as FaultyEngine
-    from erasurehead.drills._schedule import Fault as Fault, FaultSchedule as FaultSchedule
+    from erasurehead.drills._schedule import Fault as Fault
 
 __getattr__, __dir__ = lazy_names(__name__)

@@ -146,7 +146,7 @@ def _rehearse(folder: Path, role: Role) -> None:
 
     engine = FaultyEngine(
         experiment.engine(),
-        schedule,
+        schedule.faults,
         elapsed=elapsed,
         spent=[number for number in injected if schedule.faults[number].kind not in OF_WORKERS],
         record=journal.add,

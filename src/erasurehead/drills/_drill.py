@@ -17,7 +17,7 @@ from erasurehead._internal.user_files import StrPath
 from erasurehead.drills._coordinator import ENDED, RUN_FILE, SCHEDULE_FILE, Role, journal_file, outcome_file
 from erasurehead.drills._findings import Finder
 from erasurehead.drills._journal import Journal, in_order, recorded
-from erasurehead.drills._schedule import KINDS, FaultSchedule, Kind, write_schedule
+from erasurehead.drills._schedule import KINDS, Fault, FaultSchedule, Kind, write_schedule
 from erasurehead.drills._supervisor import CommandResult, DrillRun, command_line, run_command
 from erasurehead.drills._verdicts import Findings
 from erasurehead.errors import (
@@ -30,8 +30,8 @@ from erasurehead.errors import (
     invalid,
 )
 from erasurehead.faults._byzantine.comparable import check_comparable
-from erasurehead.runs import Experiment, RunFolder, build_config
-from erasurehead.runs._config import Config, merged, to_toml
+from erasurehead.runs import Experiment, RunFolder
+from erasurehead.runs._config import Config, build_config, merged, to_toml
 from erasurehead.runs._config.reachable import check_reachable
 from erasurehead.runs._jsonl import read_lines
 from erasurehead.runs._names import STEPS, check_writable, next_free
@@ -208,7 +208,7 @@ class Drill(Rehearsal):
             rule = f"must not be corrupt alone for {self.scheme.name}, where no three workers send the same message"
             raise invalid("kinds", rule, ",".join(kinds), "take a load of at least 3, or other kinds")
         kinds = [kind for kind in kinds if groups or kind != "corrupt"]
-        return FaultSchedule.drawn(self.seed, self.config.run.workers, self.seconds, kinds, groups)
+        return FaultSchedule(Fault.drawn(self.seed, self.config.run.workers, self.seconds, kinds, groups))
 
     def prepare(self) -> None:
         """Create its folder, with the run file and the fault schedule."""

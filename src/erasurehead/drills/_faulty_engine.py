@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, ClassVar, TypeAlias, final
@@ -18,7 +18,8 @@ from erasurehead.drills._interceptor import Interceptor
 from erasurehead.drills._lying_program import NOTE, Corrupted
 from erasurehead.drills._pending import PendingOrders
 from erasurehead.drills._schedule import OF_WORKERS, SILENCING, Fault, FaultSchedule
-from erasurehead.engines import Arrived, Died, Engine, Event, Failed, Joined, Order, Program
+from erasurehead.engines import Arrived, Died, Engine, Failed, Joined, Order, Program
+from erasurehead.engines._base import Event
 from erasurehead.engines._engine_around import EngineAround
 from erasurehead.engines._wired_engine import WiredProgram
 from erasurehead.errors import EngineError
@@ -32,7 +33,7 @@ OnCoordinatorFault: TypeAlias = Callable[[Fault, bool], None]
 
 @final
 class FaultyEngine(EngineAround):
-    """Injects the faults of a schedule into any engine.
+    """Injects faults into any engine.
 
     Faults are injected by the engine's clock, counted from the first order: kills, stops and continuations by the
     engine; disconnections and slowness by holding the events and orders of a worker; lies by a note on the orders,
@@ -41,7 +42,7 @@ class FaultyEngine(EngineAround):
 
     Arguments:
         engine: the engine of the workers.
-        schedule: the fault schedule.
+        faults: in any order.
         elapsed: for a resumed run on an engine without a state: seconds of the run so far. Earlier faults are over.
         spent: numbers of the faults that are not injected any more.
         record: called with an entry for each fault that is injected, missed or over. What follows from a fault is in
@@ -56,7 +57,7 @@ class FaultyEngine(EngineAround):
     def __init__(
         self,
         engine: Engine,
-        schedule: FaultSchedule,
+        faults: Sequence[Fault],
         *,
         elapsed: float = 0.0,
         spent: Iterable[int] = (),
@@ -65,7 +66,7 @@ class FaultyEngine(EngineAround):
         assigning: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext,
     ) -> None:
         super().__init__(engine)
-        self.schedule = schedule
+        self.schedule = schedule = FaultSchedule(faults)
         self.spent = frozenset(spent)
         self._record, self._on_coordinator_fault, self._assigning = record, on_coordinator_fault, assigning
         self._interceptor = Interceptor(rounds_kept(engine.late))

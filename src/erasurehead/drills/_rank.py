@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from runpy import run_module
 
-from erasurehead.engines import serve_unless_coordinator
+from erasurehead.engines._mpi.job import serve_unless_coordinator
 
 if __name__ == "__main__":
     serve_unless_coordinator()

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
@@ -84,6 +84,38 @@ class Fault:
                 self.lie,
             )
 
+    @staticmethod
+    def drawn(
+        seed: int,
+        workers: int,
+        seconds: float,
+        kinds: Iterable[Kind] = KINDS,
+        apart: Sequence[Sequence[int]] | None = None,
+    ) -> tuple[Fault, ...]:
+        """Draw faults, in the order of time: each kind at least once, and about one fault per worker in ten minutes.
+
+        No worker meets two faults at once. At most one worker in ten lies, and no two that hold the same data, as the
+        guarantees do not cover a majority of lies.
+
+        Arguments:
+            seed: seed of the draws; the same arguments give the same faults.
+            workers: number of workers, at least 1.
+            seconds: duration of the baseline run. The first 5% and the last 15% are free of faults.
+            kinds: kinds of faults to draw.
+            apart: groups of workers with the same data, of each of which one may lie; by default any worker may.
+
+        >>> [fault.kind for fault in Fault.drawn(0, workers=9, seconds=60.0, kinds=("kill", "stop"))]
+        ['kill', 'stop']
+        """
+        check_count("seed", seed, at_least=0)
+        check_count("workers", workers)
+        check_positive("seconds", seconds, "must be a finite number of seconds, positive")
+        chosen: list[Kind] = [kind for kind in KINDS if kind in set(kinds)]
+        unknown = sorted(set(kinds) - set(KINDS))
+        if unknown or not chosen:
+            raise invalid("kinds", f"must be among {', '.join(KINDS)}", ", ".join(unknown) or "none")
+        return tuple(_Drawing(seed, workers, seconds, apart).faults(chosen))
+
     @property
     def until(self) -> float:
         """When it is over, in seconds; inf if never. A kill is over at once."""
@@ -114,45 +146,12 @@ class FaultSchedule:
         faults: in any order.
     """
 
-    faults: tuple[Fault, ...] = ()
+    faults: Sequence[Fault] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.faults, Sequence) or not all(isinstance(one, Fault) for one in self.faults):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise invalid("faults", "must be a tuple of faults", self.faults)
+            raise invalid("faults", "must be a list of faults", self.faults)
         object.__setattr__(self, "faults", tuple(sorted(self.faults, key=lambda fault: fault.at)))
-
-    @classmethod
-    def drawn(
-        cls,
-        seed: int,
-        workers: int,
-        seconds: float,
-        kinds: Iterable[Kind] = KINDS,
-        apart: Sequence[Sequence[int]] | None = None,
-    ) -> Self:
-        """Draw a fault schedule: each kind at least once, and about one fault per worker in ten minutes.
-
-        No worker meets two faults at once. At most one worker in ten lies, and no two that hold the same data, as the
-        guarantees do not cover a majority of lies.
-
-        Arguments:
-            seed: seed of the draws; the same arguments give the same schedule.
-            workers: number of workers, at least 1.
-            seconds: duration of the baseline run. The first 5% and the last 15% are free of faults.
-            kinds: kinds of faults to draw.
-            apart: groups of workers with the same data, of each of which one may lie; by default any worker may.
-
-        >>> [fault.kind for fault in FaultSchedule.drawn(0, workers=9, seconds=60.0, kinds=("kill", "stop")).faults]
-        ['kill', 'stop']
-        """
-        check_count("seed", seed, at_least=0)
-        check_count("workers", workers)
-        check_positive("seconds", seconds, "must be a finite number of seconds, positive")
-        chosen: list[Kind] = [kind for kind in KINDS if kind in set(kinds)]
-        unknown = sorted(set(kinds) - set(KINDS))
-        if unknown or not chosen:
-            raise invalid("kinds", f"must be among {', '.join(KINDS)}", ", ".join(unknown) or "none")
-        return cls(tuple(_Drawing(seed, workers, seconds, apart).faults(chosen)))
 
     def of(self, *kinds: Kind) -> list[Fault]:
         """Return the faults of the given kinds."""

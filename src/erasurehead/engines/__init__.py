@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         Arrived as Arrived,
         Died as Died,
         Engine as Engine,
-        Event as Event,
         Failed as Failed,
         Joined as Joined,
         MessageSpec as MessageSpec,
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from erasurehead.engines._fault_injection import FaultInjection as FaultInjection
     from erasurehead.engines._in_process import InProcessEngine as InProcessEngine
     from erasurehead.engines._mpi.engine import MPIEngine as MPIEngine
-    from erasurehead.engines._mpi.job import serve_unless_coordinator as serve_unless_coordinator
     from erasurehead.engines._peer_channels import (
         Endpoint as Endpoint,
         PeerChannels as PeerChannels,

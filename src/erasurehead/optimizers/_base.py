@@ -15,7 +15,7 @@ from erasurehead._internal.resumable import Resumable
 from erasurehead.engines import Order
 from erasurehead.errors import check_count, invalid
 from erasurehead.problems import Penalty, Problem
-from erasurehead.problems._penalties import L2
+from erasurehead.problems._penalties import ElasticNet
 
 Early: TypeAlias = Literal["", "preempt", "carry"]
 """Whether orders of kind `"early"` may be asked for, and what late workers do with old work then: see
@@ -128,7 +128,7 @@ class Optimizer(Resumable, ABC):
     def __init__(self, x: Array) -> None:
         self.x = as_model(x)
         self.step: int = 0
-        self.penalty: Penalty = L2(0.0)
+        self.penalty: Penalty = ElasticNet()
         self.rejected = False
 
     def begin(self, problem: Problem, early: Early = "", lossy: bool = False) -> None:

@@ -21,7 +21,8 @@ from erasurehead.errors import counted, invalid
 from erasurehead.papers._exhibit import Exhibit, dress
 from erasurehead.papers._numbers import FigureTable
 from erasurehead.papers._reproduction import Paper, ReproductionSettings
-from erasurehead.problems import Problem, SoftmaxRegression, TwoLayerNetwork
+from erasurehead.problems import Problem, SoftmaxRegression
+from erasurehead.problems._network import TwoLayerNetwork
 from erasurehead.reports import _canvas as canvas
 from erasurehead.reports._canvas import Axes
 

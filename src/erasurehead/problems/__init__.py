@@ -14,7 +14,6 @@ from erasurehead._internal.lazy_import import lazy_names
 
 if TYPE_CHECKING:
     from erasurehead.problems._base import Problem as Problem, Shard as Shard
-    from erasurehead.problems._differentiable import Differentiated as Differentiated
     from erasurehead.problems._jax_problem import jax as jax
     from erasurehead.problems._linear import (
         LeastSquares as LeastSquares,
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
         Regression as Regression,
         SoftmaxRegression as SoftmaxRegression,
     )
-    from erasurehead.problems._network import TwoLayerNetwork as TwoLayerNetwork
-    from erasurehead.problems._penalties import L1 as L1, ElasticNet as ElasticNet, Penalty as Penalty
+    from erasurehead.problems._penalties import ElasticNet as ElasticNet, Penalty as Penalty
     from erasurehead.problems._sharded import ShardedProblem as ShardedProblem
     from erasurehead.problems._torch_problem import torch as torch
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, Places
 from erasurehead._internal.partition import split_samples as split_samples
-from erasurehead.problems._penalties import L2, Penalty, as_penalty
+from erasurehead.problems._penalties import ElasticNet, Penalty, as_penalty
 
 
 class Shard(ABC):
@@ -188,7 +188,11 @@ class Problem(ABC):
     @property
     def regularizer(self) -> Penalty:
         """The penalty as an object: by default `l2 * ||x||^2` on all parameters but those in `unpenalized`."""
-        return L2(self.l2, tuple(self.unpenalized)) if self._regularizer is None else self._regularizer
+        return (
+            ElasticNet(l2=self.l2, unpenalized=tuple(self.unpenalized))
+            if self._regularizer is None
+            else self._regularizer
+        )
 
     def _penalize(self, l2: float, penalty: Penalty | None, unpenalized: tuple[int, ...] = ()) -> None:
         """Take the penalty that a problem's arguments stand for; see `as_penalty`."""

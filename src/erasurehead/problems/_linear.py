@@ -49,7 +49,7 @@ class LinearProblem(Problem):
         test: samples and labels to measure models on, (X_test, y_test); None for none.
         intercept: index of a column of X that is left out of the penalty, such as one of ones, from 0, or from -1 for
             the last; None for no such column.
-        penalty: a penalty in place of l2, which must then be left out: `L1(0.01)`, `ElasticNet(0.01, 0.1)`, or your
+        penalty: a penalty in place of l2, which must then be left out: `ElasticNet(l1=0.01, l2=0.1)`, or your
             own.
         sample_weight: how much each training sample counts, at least 0, shape (n_samples,): the loss is the weighted
             mean, so that a weight of 2 is a sample that occurs twice. None if all count alike.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self, final
+from typing import Self, final
 
 import numpy as np
 
@@ -82,12 +82,30 @@ class Penalty(ABC):
         return self
 
 
-class _Norms(Penalty):
-    """`l1 * sum |x_i| + l2 * ||x||^2`, without some parameters: what all penalties here are."""
+@final
+@dataclass(frozen=True)
+class ElasticNet(Penalty):
+    """`l1 * sum |x_i| + l2 * ||x||^2`, without a factor of one half: `ElasticNet(l1=0.1)` is the lasso's penalty.
 
-    l1: float
-    l2: float
-    unpenalized: tuple[int, ...]
+    By l1, parameters that contribute too little become exactly 0; with l2 beside it, the minimum is unique where
+    columns are copies of each other.
+
+    >>> ElasticNet(1.0, 0.5).value(np.array([3.0, -4.0]))
+    19.5
+    >>> ElasticNet(l1=0.5).prox(np.array([3.0, -0.2, 0.4]), step=1.0)
+    array([ 2.5, -0. ,  0. ])
+    >>> ElasticNet(l2=0.5, unpenalized=(1,)).gradient(np.array([3.0, 4.0]))
+    array([3., 0.])
+
+    Arguments:
+        l1: factor of the absolute values, at least 0.
+        l2: factor of the squares, at least 0.
+        unpenalized: parameters that are not penalised, such as an intercept.
+    """
+
+    l1: float = 0.0
+    l2: float = 0.0
+    unpenalized: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         _check("l1", self.l1)
@@ -135,63 +153,7 @@ class _Norms(Penalty):
         return left_out
 
     def without(self, parameters: Sequence[int]) -> Self:
-        kept: Any = self
-        return replace(kept, unpenalized=tuple(dict.fromkeys([*self.unpenalized, *map(int, parameters)])))
-
-
-@final
-@dataclass(frozen=True)
-class L2(_Norms):
-    """`l2 * ||x||^2`, without a factor of one half.
-
-    >>> L2(0.5).value(np.array([3.0, 4.0])), L2(0.5, unpenalized=(1,)).gradient(np.array([3.0, 4.0]))
-    (12.5, array([3., 0.]))
-
-    Arguments:
-        l2: the factor, at least 0.
-        unpenalized: parameters that are not penalised, such as an intercept.
-    """
-
-    l2: float
-    unpenalized: tuple[int, ...] = ()
-    l1 = 0.0
-
-
-@final
-@dataclass(frozen=True)
-class L1(_Norms):
-    """`l1 * sum |x_i|`: parameters that contribute too little become exactly 0.
-
-    >>> L1(0.5).prox(np.array([3.0, -0.2, 0.4]), step=1.0)
-    array([ 2.5, -0. ,  0. ])
-
-    Arguments:
-        l1: the factor, at least 0.
-        unpenalized: parameters that are not penalised, such as an intercept.
-    """
-
-    l1: float
-    unpenalized: tuple[int, ...] = ()
-    l2 = 0.0
-
-
-@final
-@dataclass(frozen=True)
-class ElasticNet(_Norms):
-    """`l1 * sum |x_i| + l2 * ||x||^2`: sparse like l1, with a unique minimum where columns are copies of each other.
-
-    >>> ElasticNet(1.0, 0.5).value(np.array([3.0, -4.0]))
-    19.5
-
-    Arguments:
-        l1: factor of the absolute values, at least 0.
-        l2: factor of the squares, at least 0.
-        unpenalized: parameters that are not penalised, such as an intercept.
-    """
-
-    l1: float
-    l2: float
-    unpenalized: tuple[int, ...] = ()
+        return replace(self, unpenalized=tuple(dict.fromkeys([*self.unpenalized, *map(int, parameters)])))
 
 
 def as_penalty(l2: float, penalty: Penalty | None, unpenalized: Sequence[int]) -> Penalty:
@@ -202,8 +164,8 @@ def as_penalty(l2: float, penalty: Penalty | None, unpenalized: Sequence[int]) -
     """
     _check("l2", l2)
     if penalty is None:
-        return L2(float(l2), tuple(unpenalized))
-    check_type("penalty", penalty, Penalty, "must be a penalty", "such as problems.L1(0.01)")
+        return ElasticNet(l2=float(l2), unpenalized=tuple(unpenalized))
+    check_type("penalty", penalty, Penalty, "must be a penalty", "such as problems.ElasticNet(l1=0.01)")
     if l2:
         raise invalid("l2", "must be left out where a penalty is given", l2, "take problems.ElasticNet(l1, l2)")
     return penalty.without(unpenalized)

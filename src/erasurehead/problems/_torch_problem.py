@@ -72,7 +72,7 @@ def torch(
         batch_size: number of samples of each task in a mini-batch, drawn from seed, task and step; None for all.
         seed: seed of these draws.
         l2: factor of the penalty `l2 * ||x||^2` over all parameters.
-        penalty: another penalty, such as `L1(0.01)`; l2 must then be left out.
+        penalty: another penalty, such as `ElasticNet(l1=0.01)`; l2 must then be left out.
         test: test samples, in the form of `data`; None for none.
         metrics: `metrics(outputs, targets)` of the test samples, returning a dict of numbers; by default the mean loss,
             `loss`.

@@ -1,8 +1,8 @@
 """Figures and tables of runs and codes: time, quality of the model, stragglers, costs of codes.
 
 A report is made from what was recorded, and from nothing else: the room loads neither an engine nor a problem. It
-offers the table and the figures of a comparison, and the progress of runs; the command line draws the others, and what
-notebooks show of results of other rooms is here, too.
+offers runs beside each other, with their table and figures, and the progress of runs; the command line draws the
+others, and what notebooks show of results of other rooms is here, too.
 """
 
 from __future__ import annotations
@@ -12,10 +12,7 @@ from typing import TYPE_CHECKING
 from erasurehead._internal.lazy_import import lazy_names
 
 if TYPE_CHECKING:
-    from erasurehead.reports._figures import draw_comparison as draw_comparison
     from erasurehead.reports._panels import ComparedRuns as ComparedRuns
     from erasurehead.reports._progress import Progress as Progress
-    from erasurehead.reports._rendering import render_table as render_table
-    from erasurehead.reports._table import comparison_table as comparison_table
 
 __getattr__, __dir__ = lazy_names(__name__)

@@ -19,43 +19,16 @@ _BAR, _LINE, _TIMELINE = 0.42, 0.23, 1.35  # inches per run
 
 
 def draw_comparison(
-    runs: Sequence[Run],
+    comparison: ComparedRuns,
     folder: Path | str,
-    formats: Sequence[str] = ("png", "svg"),
-    target: tuple[str, float] | None = None,
-    title: str = "",
-    access: Access = "private",
-    descents: Sequence[Descent] = (),
+    formats: Sequence[str],
+    title: str,
+    access: Access,
+    descents: Sequence[Descent],
 ) -> list[Path]:
-    """Draw a comparison of runs, after Figures 2 to 4 of the ErasureHead paper.
-
-    The files are `comparison` (all panels), `progress` (quality over time), `step_times`, `speed_up` and `timeline`
-    (late workers in the first steps); and, with descents, `gap` (the gap of the objective over time, on a logarithmic
-    axis down to the floor of each run). Equal runs give equal files. The colour of a scheme does not depend on the
-    others. Axes are logarithmic if a linear one would hide the fastest run. `virtual time` is the time of the virtual
-    engine's clock.
-
-    Arguments:
-        runs: at least one, trained under the same delays from the same model.
-        folder: folder for the files; created if it does not exist.
-        formats: among `"png"`, `"svg"` and `"pdf"`.
-        target: metric and value of the target, such as `("auc", 0.84)`; None for none.
-        title: what is compared: data, delays, and whether late work is dropped (`preempt`) or finished (`carry`).
-            The number of workers and the engine are added.
-        access: who may read the files.
-        descents: the gaps of the runs, if their objectives are known.
-
-    Returns:
-        The files written.
-
-    Raises:
-        InvalidArgument: if there is no run, the target's metric was not measured, a format is unknown, or the
-            folder cannot be created.
-        MissingExtra: if matplotlib is not installed.
-    """
+    """Draw a comparison of runs into files: what `ComparedRuns.draw` does."""
     formats = canvas.check_formats(formats)
-    comparison = ComparedRuns.of(runs, target)
-    heading = _heading(runs, title)
+    heading = _heading(comparison.runs, title)
     paths: list[Path] = []
     with canvas.drawing():
         path = canvas.prepare_folder(folder, access)
@@ -135,7 +108,7 @@ def _progress(run: Run, until: float) -> str:
 
 
 def _heading(runs: Sequence[Run], title: str) -> str:
-    numbers = sorted({measures.n_workers(run) for run in measures.check_runs(runs)})
+    numbers = sorted({measures.n_workers(run) for run in runs})
     workers = " or ".join([*map(str, numbers[:-1]), counted("worker", numbers[-1])])
     engines = " or ".join(sorted({run.engine for run in runs}))
     setting = f"{workers}, engine: {engines}"

@@ -6,17 +6,25 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.shown import shown
+from erasurehead._internal.storage.access import Access
 from erasurehead.reports import _canvas as canvas, _measures as measures
 from erasurehead.reports._canvas import FAINT, INK, Axes, RunStyle, scheme_styles
-from erasurehead.reports._rendering import to_html
+from erasurehead.reports._descents import Descent
+from erasurehead.reports._rendering import render_table, to_html
 from erasurehead.reports._table import ComparisonRow, comparison_table
 from erasurehead.reports._timeline import add_timeline_legend, draw_timeline, visible_seconds
 from erasurehead.reports._units import Unit, seconds_text, time_unit
 from erasurehead.training import Run
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 @dataclass(frozen=True)
@@ -33,11 +41,17 @@ class ComparedRuns:
 
     @classmethod
     def of(cls, runs: Sequence[Run], target: tuple[str, float] | None = None) -> ComparedRuns:
-        """Return the comparison of runs, with their table.
+        """Return the comparison of runs, with a row for each.
+
+        Speed-ups are over the first run whose scheme is `uncoded`, or else over the first run. They compare the times
+        to the target if every run has reached it, or else the mean times per step.
 
         Arguments:
             runs: at least one, trained under the same delays from the same model.
             target: metric and value, such as `("auc", 0.84)`; None for none.
+
+        Raises:
+            InvalidArgument: if there is no run, the target is no metric with a value, or its metric was not measured.
         """
         return cls(runs, comparison_table(runs, target))
 
@@ -46,6 +60,44 @@ class ComparedRuns:
 
     def _repr_html_(self) -> str:
         return to_html(self.rows)
+
+    def table(self, title: str | None = None) -> Table:
+        """Return the rows as a table for `rich.print`, which fits into 80 characters.
+
+        Arguments:
+            title: title above the table.
+        """
+        return render_table(self.rows, title)
+
+    def draw(
+        self,
+        folder: Path | str,
+        formats: Sequence[str] = ("png", "svg"),
+        title: str = "",
+        access: Access = "private",
+        descents: Sequence[Descent] = (),
+    ) -> list[Path]:
+        """Draw the runs into files, after Figures 2 to 4 of the ErasureHead paper, and return the files.
+
+        The files are `comparison` (all panels), `progress` (quality over time), `step_times`, `speed_up` and `timeline`
+        (late workers in the first steps); and, with descents, `gap` (the gap of the objective over time, on a
+        logarithmic axis down to the floor of each run). Equal runs give equal files. The colour of a scheme does not
+        depend on the others. Axes are logarithmic if a linear one would hide the fastest run. `virtual time` is the
+        time of the virtual engine's clock.
+
+        Arguments:
+            folder: folder for the files; created if it does not exist.
+            formats: among `"png"`, `"svg"` and `"pdf"`.
+            title: what is compared: data, delays, and whether late work is dropped (`preempt`) or finished (`carry`).
+                The number of workers and the engine are added.
+            access: who may read the files.
+            descents: the gaps of the runs, if their objectives are known.
+
+        Raises:
+            InvalidArgument: if a format is unknown, or the folder cannot be created.
+            MissingExtra: if matplotlib is not installed.
+        """
+        return shown("reports._figures", "draw_comparison")(self, folder, formats, title, access, descents)
 
     def plot(self, ax: Axes | None = None, kind: str = "progress") -> Axes:
         """Draw the runs with matplotlib (the extra `report`), and return the axes.

@@ -33,7 +33,7 @@ def render_table(rows: Sequence[ComparisonRow], title: str | None = None) -> Tab
     """Return the table for a terminal, which fits into 80 characters.
 
     Arguments:
-        rows: the rows of `comparison_table`, at least one.
+        rows: of `ComparedRuns`, at least one.
         title: title above the table.
     """
     return as_table(_columns(rows), notes(rows), title)
@@ -72,7 +72,7 @@ def to_markdown(rows: Sequence[ComparisonRow]) -> str:
     """Return the table as Markdown, with its notes below, ending in a newline.
 
     Arguments:
-        rows: of `comparison_table`, at least one.
+        rows: of `ComparedRuns`, at least one.
     """
     return as_markdown(_columns(rows), notes(rows))
 
@@ -81,7 +81,7 @@ def to_html(rows: Sequence[ComparisonRow], title: str = "") -> str:
     """Return the table as HTML for notebooks, with its notes below.
 
     Arguments:
-        rows: of `comparison_table`, at least one.
+        rows: of `ComparedRuns`, at least one.
         title: above the table.
     """
     return as_html(_columns(rows), notes(rows), title)

@@ -1,7 +1,7 @@
 """Runs on disk: run files, run folders, checkpoints, experiments, comparisons, and models that predict.
 
 The room knows all rooms that a run is made of, and the formats of what is kept of it. It offers a run from its
-settings (`build_config`, `Experiment`), several beside each other, what is written during one and read after it.
+settings (`Experiment`), several beside each other, what is written during one and read after it.
 
 >>> import tempfile
 >>> from erasurehead import delays, engines, optimizers, problems, schemes, training
@@ -26,9 +26,7 @@ from erasurehead._internal.lazy_import import lazy_names
 if TYPE_CHECKING:
     from erasurehead.runs._checkpoints.checkpointer import Checkpointer as Checkpointer
     from erasurehead.runs._comparison import Comparison as Comparison
-    from erasurehead.runs._config.checking import build_config as build_config
     from erasurehead.runs._experiment import Experiment as Experiment
-    from erasurehead.runs._first_models import initial_model as initial_model
     from erasurehead.runs._folder import RunFolder as RunFolder
     from erasurehead.runs._predictor import TrainedModel as TrainedModel
     from erasurehead.runs._recorder import Recorder as Recorder

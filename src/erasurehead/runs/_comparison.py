@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from erasurehead._internal.atomic_files import write_whole, writing
+from erasurehead._internal.documents import Entries
 from erasurehead._internal.storage.folders import Folder
 from erasurehead.datasets._published.public import NAMES
 from erasurehead.errors import Diverged, Unreachable, counted
-from erasurehead.reports import draw_comparison
 from erasurehead.reports._descents import GAPS, Descent, descent_markdown
 from erasurehead.reports._measures import Aim, numbered_names
 from erasurehead.reports._panels import ComparedRuns
 from erasurehead.reports._rendering import to_html, to_markdown
 from erasurehead.runs._alone import Alone, alone
+from erasurehead.runs._config.checking import build_config
 from erasurehead.runs._config.resolving import PUBLISHED_DELAYS, check_target, resolve, settled
 from erasurehead.runs._config.sections import Config
 from erasurehead.runs._descents import Models, Objectives, descents
@@ -62,7 +63,7 @@ class Comparison:
     @classmethod
     def from_config(
         cls,
-        config: Config,
+        config: Config | Entries,
         schemes: Sequence[str] = (),
         target: str | None = None,
         starting: Callable[[str], None] = lambda what: None,
@@ -70,9 +71,9 @@ class Comparison:
         """Check everything, and load the data once.
 
         Arguments:
-            config: settings of all runs. By default delays are those of the published experiments, and synthetic data
-                stand in for the paper's data sets where these are not available. Speeds are for those schemes that can
-                go by them.
+            config: settings of all runs, as for `Experiment`. By default delays are those of the published experiments,
+                and synthetic data stand in for the paper's data sets where these are not available. Speeds are for
+                those schemes that can go by them.
             schemes: texts; by default the scheme of the configuration and `uncoded`, or those of the paper. Where
                 `adaptive` stands beside schemes with another optimizer, its own is also run waiting for everybody: so
                 one sees what is gained by not waiting, and what by the optimizer.
@@ -83,6 +84,8 @@ class Comparison:
             InvalidArgument: if something does not fit; the error names the key.
             DataError: if the data cannot be used, or this machine has no memory for the workers.
         """
+        if not isinstance(config, Config):
+            config = build_config(config)
         delays = config.delays.model_copy(update={"model": config.delays.model or PUBLISHED_DELAYS})
         run = config.run.model_copy(update={"engine": config.run.engine or "processes"})  # schemes are about workers
         data = config.data
@@ -256,7 +259,7 @@ class Trained:
         if formats:
             with writing(folder / FIGURES), Folder.open(folder, access) as opened:
                 opened.inside(FIGURES, make=True).close()  # and no link to elsewhere
-            figures = draw_comparison(runs, folder / FIGURES, formats, target, title, access, fell)
+            figures = self.compared.draw(folder / FIGURES, formats, title, access, fell)
         folders = tuple(experiment.out for experiment in experiments[: len(runs)] if experiment.out is not None)
         ends: list[Status] = [run.summary.get("status", run.status) for run in runs]
         failures = tuple(

@@ -33,7 +33,7 @@ from erasurehead.runs._config.sections import Config, DataSection, OptimizerSect
 from erasurehead.runs._config.toml import locating
 from erasurehead.runs._diverged import LeastCounted, remedy
 from erasurehead.runs._fingerprints import check_same, determining, facts, of_code, with_defaults
-from erasurehead.runs._first_models import InitialModel, initial_model
+from erasurehead.runs._first_models import InitialModel
 from erasurehead.runs._held_data import HeldData
 from erasurehead.runs._names import (
     CONFIG,
@@ -369,7 +369,7 @@ def _absolute(section: DataSection) -> DataSection:
 
 def _initial(trained: TrainedModel, folder: Path, data: Dataset | ShardFolder, loss: str) -> InitialModel:
     try:
-        return initial_model(trained, data.encoding, loss)
+        return trained.initial(data.encoding, loss)
     except InvalidArgument as error:
         sentence = f"run.initial ({str(folder)!r}): {error}"
         raise InvalidArgument("run.initial", error.rule, str(folder), sentence=sentence) from None

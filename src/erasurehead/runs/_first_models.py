@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead._internal.user_files import StrPath
 from erasurehead.datasets._preprocessing.encoding import CONSTANT, Encoding
 from erasurehead.datasets._preprocessing.target import Target
 from erasurehead.errors import InvalidArgument, some
-from erasurehead.problems._models import LinearModel
-from erasurehead.runs._folder import RunFolder
-from erasurehead.runs._predictor import TrainedModel
+from erasurehead.problems._models import LinearModel, ScoringModel
 
 _SHOWN = 4
 
@@ -46,62 +42,51 @@ class InitialModel:
 
 
 def initial_model(
-    source: TrainedModel | RunFolder | StrPath, encoding: Encoding, loss: str | None = None
+    model: ScoringModel, name: str, before: Encoding, encoding: Encoding, loss: str | None = None
 ) -> InitialModel:
-    """Return the final model of another run as the first of a new one.
-
-    Each column takes the coefficient of the column with the same name. Where columns of numbers, or the target, are
-    scaled differently, coefficients and constant are converted, so that rows without other columns are predicted as
-    before; where the scales are the same, coefficients are copied bit for bit.
+    """Return a model as the first of a new run: what `TrainedModel.initial` does.
 
     Arguments:
-        source: the other run, its folder, or its model.
-        encoding: encoding of the training data.
+        model: the other model.
+        name: what errors call it.
+        before: encoding of the data that it was trained on.
+        encoding: encoding of the data here.
         loss: what is minimised; by default what the encoding implies.
-
-    Raises:
-        DataError: if there is no run, or it has no model that can be used.
-        InvalidArgument: if the other model is for another loss or other classes, or has no column in common.
     """
-    if isinstance(source, TrainedModel):
-        trained, name = source, repr(source)
-    else:
-        place = source.path if isinstance(source, RunFolder) else source
-        trained, name = TrainedModel.load(place), f"the model of {os.fspath(place)!r}"
-    weights = _weights(trained, name, encoding.target, loss or encoding.target.task)
-    before, now = trained.encoding.column_names, encoding.column_names
-    places = {column: place for place, column in enumerate(before)}
+    weights = _weights(model, name, before.target, encoding.target, loss or encoding.target.task)
+    theirs, now = before.column_names, encoding.column_names
+    places = {column: place for place, column in enumerate(theirs)}
     shared = [place for place, column in enumerate(now) if column in places]
     if not any(now[place] != CONSTANT for place in shared):
         raise _refused(
             f"A run cannot begin with {name}, as no column has the same name: its columns are "
-            f"{some(before, _SHOWN)}, and here they are {some(now, _SHOWN)}."
+            f"{some(theirs, _SHOWN)}, and here they are {some(now, _SHOWN)}."
         )
     taken = [places[now[place]] for place in shared]
     rows = np.zeros((len(weights), len(now)))
     rows[:, shared] = weights[:, taken]
-    _rescale(rows, trained.encoding, encoding)
+    _rescale(rows, before, encoding)
     here = set(now)
     return InitialModel(
         x=rows.reshape(-1),
         shared=len(shared),
         new=tuple(column for column in now if column not in places),
-        dropped=tuple(column for column in before if column not in here),
+        dropped=tuple(column for column in theirs if column not in here),
     )
 
 
-def _weights(trained: TrainedModel, name: str, target: Target, loss: str) -> Array:
+def _weights(model: ScoringModel, name: str, other: Target, target: Target, loss: str) -> Array:
     """Return the parameters of another model, shape (n_outputs, n_columns), for the labels as they are numbered here.
 
     Raises:
         InvalidArgument: if they are for another loss or other classes.
     """
-    if not isinstance(trained.model, LinearModel):
+    if not isinstance(model, LinearModel):
         raise _refused(f"A {loss} run cannot begin with {name}, which is not a linear model.")
-    theirs, other = trained.model.sample_loss.name, trained.encoding.target
+    theirs = model.sample_loss.name
     if theirs.partition("(")[0] != loss.partition("(")[0]:  # their parameters may differ
         raise _refused(f"A {loss} run cannot begin with {name}, which is one of {theirs}.")
-    weights = trained.model.x.reshape(trained.model.sample_loss.n_outputs, -1)
+    weights = model.x.reshape(model.sample_loss.n_outputs, -1)
     if target.classes is None or other.classes is None:
         return weights * (other.unit / target.unit)
     labels, others = target.classes.labels(), other.classes.labels()

@@ -19,6 +19,7 @@ from erasurehead.problems._losses import LogisticLoss, SoftmaxLoss
 from erasurehead.problems._metrics import confusion
 from erasurehead.problems._models import LinearModel, ScoringModel
 from erasurehead.problems._network import NetworkModel
+from erasurehead.runs._first_models import InitialModel, initial_model
 from erasurehead.runs._folder import RunFolder
 from erasurehead.runs._names import CONFIG, SUMMARY
 
@@ -143,6 +144,23 @@ class TrainedModel:
         if len(by_output) == 1 or target.classes is None:
             return by_output[0]
         return dict(zip(target.classes.labels(), by_output, strict=True))
+
+    def initial(self, encoding: Encoding, loss: str | None = None) -> InitialModel:
+        """Return this model as the first of a new run.
+
+        Each column takes the coefficient of the column with the same name. Where columns of numbers, or the target, are
+        scaled differently, coefficients and constant are converted, so that rows without other columns are predicted as
+        before; where the scales are the same, coefficients are copied bit for bit.
+
+        Arguments:
+            encoding: encoding of the new run's training data.
+            loss: what is minimised; by default what the encoding implies.
+
+        Raises:
+            InvalidArgument: if this is not a linear model, is for another loss or other classes, or has no column in
+                common.
+        """
+        return initial_model(self.model, repr(self), self.encoding, encoding, loss)
 
     @classmethod
     def load(cls, folder: StrPath) -> Self:

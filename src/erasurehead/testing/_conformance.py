@@ -20,8 +20,8 @@ from erasurehead.delays import Exponential, Fixed
 from erasurehead.delays._clock import AlongClock
 from erasurehead.delays._fixed import Recorded
 from erasurehead.delays._script import Script, ScriptedMessage, ScriptedRound
-from erasurehead.engines import Arrived, Event, Failed, Joined, Order, Program, VirtualEngine
-from erasurehead.engines._base import TURNS, UNTIL_NEWER, MessageLost
+from erasurehead.engines import Arrived, Failed, Joined, Order, Program, VirtualEngine
+from erasurehead.engines._base import TURNS, UNTIL_NEWER, Event, MessageLost
 from erasurehead.errors import EngineError, InvalidArgument
 from erasurehead.testing._driving import EngineSuite, arrivals, by_worker, order, start, summed_steps, take
 from erasurehead.testing._pacing import GRID, at_some_pace

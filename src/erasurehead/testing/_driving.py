@@ -10,8 +10,8 @@ import numpy as np
 
 from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Delays
-from erasurehead.engines import Arrived, Engine, Event, Joined, Order, Program
-from erasurehead.engines._base import Offered
+from erasurehead.engines import Arrived, Engine, Joined, Order, Program
+from erasurehead.engines._base import Event, Offered
 from erasurehead.faults import FaultPolicy
 from erasurehead.optimizers import GradientDescent
 from erasurehead.schemes import compute_once

@@ -28,7 +28,6 @@ from erasurehead._internal.lazy_import import lazy_names
 if TYPE_CHECKING:
     from erasurehead.trackers._mlflow import MLflow as MLflow
     from erasurehead.trackers._tensorboard import TensorBoard as TensorBoard
-    from erasurehead.trackers._tracked_run import Point as Point, TrackedRun as TrackedRun
     from erasurehead.trackers._tracker import Tracker as Tracker
     from erasurehead.trackers._wandb import WandB as WandB
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, cast, final
 
 from erasurehead._internal.arrays import Array, Tree
-from erasurehead.engines import Died, Engine, Event, Failed, Joined
-from erasurehead.engines._base import Offered
+from erasurehead.engines import Died, Engine, Failed, Joined
+from erasurehead.engines._base import Event, Offered
 from erasurehead.errors import invalid
 from erasurehead.training._rows import BEFORE, ArrivalRow, Notice, NoticeKind, StepRow, WorkerEvent, WorkerEventKind
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import final
 
 from erasurehead._internal.late_work import rounds_kept
-from erasurehead.engines import Arrived, Died, Event, Failed, Joined, Order
-from erasurehead.engines._base import REPORTS
+from erasurehead.engines import Arrived, Died, Failed, Joined, Order
+from erasurehead.engines._base import REPORTS, Event
 from erasurehead.faults._byzantine import unusable
 from erasurehead.optimizers._order_kinds import work_of
 from erasurehead.training._callbacks import Callback, StepLog

@@ -13,7 +13,7 @@ import pytest
 from erasurehead._internal.storage.access import ACCESS, FILE_MODES, FOLDER_MODES, Access
 from erasurehead._internal.storage.folders import Folder
 from erasurehead.datasets import shard
-from erasurehead.runs import Experiment, build_config
+from erasurehead.runs import Experiment
 
 LINES = "size,rooms,price\n" + "".join(f"{30 + n % 70},{1 + n % 6},{90 + 2 * (n % 70)}\n" for n in range(60))
 
@@ -47,7 +47,7 @@ def test_runs_and_shards_have_the_modes_that_are_asked_for(tmp_path: Path, acces
         "checkpoints": {"every_steps": 1, "behind": 0, "keep_finished": True},
     }
     with umask(mask):
-        Experiment.from_config(build_config(tables)).run()
+        Experiment.from_config(tables).run()
         shard(tmp_path / "homes.csv", 2, tmp_path / "shards", **({} if access is None else {"access": access}))
     wanted = {FOLDER_MODES[access or "private"]}, {FILE_MODES[access or "private"]}
     assert modes(tmp_path / "run") == wanted
@@ -65,7 +65,7 @@ def test_a_folder_that_is_there_keeps_its_mode_and_a_file_hands_its_own_on(tmp_p
         "run": {"engine": "virtual", "preset": "paper", "workers": 2, "steps": 3, "out": str(tmp_path / "run")},
         "checkpoints": {"every_steps": 1, "keep_finished": True},
     }
-    Experiment.from_config(build_config(tables)).run()
+    Experiment.from_config(tables).run()
     shard(tmp_path / "homes.csv", 2, tmp_path / "shards")
     assert modes(tmp_path / "run") == ({0o751, 0o700}, {0o600})
     assert modes(tmp_path / "shards") == ({0o751}, {0o600})

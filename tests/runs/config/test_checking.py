@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from erasurehead.errors import InvalidArgument
-from erasurehead.runs import build_config
 from erasurehead.runs._config import Config, merged, overridden, read_tables, to_toml
+from erasurehead.runs._config.checking import build_config
 from erasurehead.runs._config.resolving import resolve
 
 

@@ -10,8 +10,8 @@ from erasurehead import schemes
 from erasurehead.delays import Delays, Fixed
 from erasurehead.engines import Arrived, VirtualEngine
 from erasurehead.errors import InvalidArgument
-from erasurehead.runs import Experiment, build_config
-from erasurehead.runs._config.checking import read_config
+from erasurehead.runs import Experiment
+from erasurehead.runs._config.checking import build_config, read_config
 from erasurehead.runs._config.reachable import check_reachable, who_is_silent
 from erasurehead.runs._config.toml import to_toml
 from erasurehead.testing._driving import order, start

@@ -16,8 +16,8 @@ from erasurehead.cli._options import KEYS, RunOptions
 from erasurehead.consensus._config import ConsensusConfig
 from erasurehead.errors import InvalidArgument
 from erasurehead.faults import FaultPolicy
-from erasurehead.runs import build_config
 from erasurehead.runs._config import Config, build, json_schema, keys, to_toml
+from erasurehead.runs._config.checking import build_config
 from erasurehead.runs._config.keys import markdown_table
 
 from ...docs.pages import DOCS, ROOT, blocks, name, pages

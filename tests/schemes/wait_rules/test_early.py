@@ -124,7 +124,7 @@ def test_a_probe_expects_workers_to_send_their_messages_one_after_the_other() ->
     soon = 0
     for seed in range(100):
         times = np.random.default_rng(seed).exponential(0.5, (WORKERS, LOAD)).cumsum(axis=1).ravel()
-        code = codes.family("multi_message").constructor(WORKERS, LOAD)
+        code = codes.build("multi_message", WORKERS, LOAD)
         rule, view = _early.Early(), View(make_decoder(code), note={"arrivals": 1, "probing": True})
         for message in np.argsort(times):
             if (wake := rule.wake(view)) is not None and wake < times[message]:

@@ -26,6 +26,7 @@ from erasurehead.engines._base import (
 from erasurehead.engines._encoded_order import EncodedOrder
 from erasurehead.engines._leases import BufferLease
 from erasurehead.engines._mpi.backoff import ALERT, BUSY, Backoff
+from erasurehead.engines._mpi.job import serve_unless_coordinator
 from erasurehead.engines._mpi.peer_channels import RankChannels
 from erasurehead.engines._mpi.rank_directory import Rank, RankDirectory, RankReport, directory_of
 from erasurehead.engines._mpi.rendezvous import check_place
@@ -69,10 +70,10 @@ class _Worker(Remote):
 class MPIEngine(OutsideEngine[_Worker], PeerMessaging):
     """Workers as ranks of an MPI job; rank 0 is the coordinator.
 
-    It is made on rank 0, while every other rank runs `serve`. A worker takes any idle rank; ranks beyond the number of
-    workers are spares, which replace ranks that died. Several engines may use the same ranks, one after the other. If a
-    death is to cost no more than the rank, the job must be started with `mpiexec --with-ft ulfm` (Open MPI 5);
-    otherwise MPI ends the whole job.
+    It is made on rank 0, while every other rank serves: let a script begin with `MPIEngine.serve_unless_coordinator()`.
+    A worker takes any idle rank; ranks beyond the number of workers are spares, which replace ranks that died. Several
+    engines may use the same ranks, one after the other. If a death is to cost no more than the rank, the job must be
+    started with `mpiexec --with-ft ulfm` (Open MPI 5); otherwise MPI ends the whole job.
 
     Models and messages of ranks on the coordinator's machine cross in shared memory, and past MPI, as those of
     processes do; those of ranks on other machines are sent through MPI.
@@ -91,6 +92,7 @@ class MPIEngine(OutsideEngine[_Worker], PeerMessaging):
     """
 
     name: ClassVar[str] = "mpi"
+    serve_unless_coordinator = staticmethod(serve_unless_coordinator)
 
     def __init__(
         self,

@@ -1,3 +1,1 @@
 """Workers as processes of this machine; `engine.py` raises the limit of open files as far as it may."""
-
-from erasurehead.engines._processes.engine import ProcessEngine as ProcessEngine

@@ -27,13 +27,8 @@ from erasurehead.runs._config.checking import (
 )
 from erasurehead.runs._config.keys import Key as Key, json_schema as json_schema, keys as keys
 from erasurehead.runs._config.sections import (
-    CheckpointsSection as CheckpointsSection,
     Config as Config,
     DataSection as DataSection,
-    DelaysSection as DelaysSection,
-    FaultsSection as FaultsSection,
-    OptimizerSection as OptimizerSection,
-    ProblemSection as ProblemSection,
     RunSection as RunSection,
 )
 from erasurehead.runs._config.toml import read_tables as read_tables, to_toml as to_toml
