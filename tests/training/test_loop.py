@@ -438,13 +438,13 @@ class _Scaled(Quadratic):
 
 
 @pytest.mark.parametrize("factor", [6.0, 0.5])  # divided by a shard's own samples, or a loss without its half
-def test_a_problem_of_your_own_whose_shards_do_not_add_up_to_it_is_refused(factor: float) -> None:
-    witness, optimizer = _Silent(), GradientDescent(np.zeros(6), 0.01)
-    with pytest.raises(Diverged, match=r"do not add up to it: the objective of the first model is .* by `combine`"):
-        train(_Scaled(factor), schemes.uncoded(6), optimizer, VirtualEngine(), 8, [witness])
-    assert witness.run is not None
-    assert witness.run.status == "diverged"
-    assert "do not add up" in witness.run.stopped
+def test_a_problem_of_your_own_whose_shards_do_not_add_up_to_it_is_refused_before_it_starts(factor: float) -> None:
+    watched = _Silent()
+    with pytest.raises(
+        InvalidArgument, match=r"combine\(\.\.\.\) of .* as loss\(x\) does, but the shards do not add up"
+    ):
+        train(_Scaled(factor), schemes.uncoded(6), GradientDescent(np.zeros(6), 0.01), VirtualEngine(), 8, [watched])
+    assert watched.run is None
 
 
 @pytest.mark.parametrize("factor", [0.7, 1.0, 1.4])
@@ -511,7 +511,7 @@ def test_a_failure_of_every_step_is_recorded_each_time_and_said_once_until_it_ch
     scheme = schemes.custom(codes.uncoded(6), "decodable() | first(5)", ByCoverage())
     delays = Timetable({(w, s, 0): 1.0 for w in range(1, 6) for s in range(8)})
     run = train(problem, scheme, GradientDescent(np.zeros(6), 0.1), VirtualEngine(delays), 8, [heard])
-    said = "message 0 of worker 0 is refused: message 0: DataError:"
+    said = "message 0 of worker 0 is refused: DataError:"
     torn, worn = f"{said} torn", f"{said} worn"
     assert [notice.text for notice in run.notices] == [torn] * 3 + [worn] * 4
     assert [row.failures for row in run.steps] == [1, 1, 1, 1, 1, 0, 1, 1]

@@ -33,6 +33,7 @@ from erasurehead.errors import (
 from erasurehead.optimizers import Schedule
 from erasurehead.optimizers._schedules import as_schedule
 from erasurehead.problems import Problem
+from erasurehead.problems._own import check_own, check_problem
 
 _READ: Mapping[str, Callable[[Any], Any]] = {
     "policy": parse_policy,
@@ -176,6 +177,7 @@ def plan(
     Raises:
         InvalidArgument: if an argument is invalid; the error names it.
     """
+    check_problem(problem)
     if unknown := terms.keys() - (known := [item.name for item in fields(ConsensusTerms)]):
         name = min(unknown)
         raise invalid(name, "must be a setting of peers", terms[name], f"there are {', '.join(known[2:])}")
@@ -189,6 +191,7 @@ def plan(
     if x.shape != (problem.n_parameters,) or not np.isfinite(x).all():
         raise invalid("initial", f"must be finite numbers, shape ({problem.n_parameters},)", x.shape)
     x.flags.writeable = False
+    check_own(problem, x, n_peers)
     LocalGradients(problem, shares, batch, checked.seed)
     return ConsensusPlan(**vars(checked), problem=problem, shares=shares, batch=batch, x=x)
 

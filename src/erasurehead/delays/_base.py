@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, cast, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, real_numbers
+from erasurehead._internal.ours import ours
 from erasurehead.errors import check_not_negative, check_type, counted, invalid
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def check_own(model: Delays, n_workers: int) -> None:
     Raises:
         InvalidArgument: if so, or as `check_rows`.
     """
-    if type(model).__module__.startswith("erasurehead."):
+    if ours(type(model)):
         return
     drawn = check_rows(model, model.rows(0, 2, n_workers), 0, 2, n_workers)
     for step, worker in ((0, 0), (1, 0), (1, n_workers - 1)):
@@ -213,7 +214,7 @@ def rows_of(
     Raises:
         InvalidArgument: as `check_rows`.
     """
-    if type(model).__module__.startswith("erasurehead."):
+    if ours(type(model)):
         return model.rows(first, count, n_workers, unit, work, out)
     values = room(out, count, n_workers)
     values[:] = check_rows(model, model.rows(first, count, n_workers, unit, work), first, count, n_workers)
@@ -233,7 +234,7 @@ def rows_at_of(
         InvalidArgument: as `check_rows`.
     """
     values = model.rows_at(step, posted, n_workers, unit, work)
-    if type(model).__module__.startswith("erasurehead."):
+    if ours(type(model)):
         return values
     return check_rows(model, values, step, 1, n_workers)
 

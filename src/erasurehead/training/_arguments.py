@@ -20,6 +20,7 @@ from erasurehead.faults import FaultPolicy
 from erasurehead.optimizers import Optimizer
 from erasurehead.optimizers._order_kinds import CURVATURE
 from erasurehead.problems import Problem
+from erasurehead.problems._own import check_problem
 from erasurehead.schemes import Scheme, parse_scheme
 from erasurehead.schemes._text import PAPER_WORKERS
 from erasurehead.training._result import Resumption
@@ -104,7 +105,7 @@ def check_parts(problem: Problem, optimizer: Optimizer) -> None:
     Raises:
         InvalidArgument: if so; the error names the argument.
     """
-    check_type("problem", problem, Problem, "must be a problem", "such as problems.LogisticRegression(X, y)")
+    check_problem(problem)
     hint = "such as optimizers.Nesterov(problem.initial(), rate=0.1)"
     check_type("optimizer", optimizer, Optimizer, "must be an optimizer", hint)
     if not (hasattr(optimizer, "x") and hasattr(optimizer, "rejected")):

@@ -138,9 +138,6 @@ not quadratic."""
 _TOLD = 1e-14  # slopes that can be told from 0, over this distance
 _NOISE = 2e-15  # slopes that are nothing but rounding, where the loss is 1
 
-_DRAWN = 0.45
-"""How far apart, relatively, the same loss may be if some samples are drawn for one of both."""
-
 SOON = 10
 """Number of steps before which a model that got worse may still get better."""
 
@@ -241,33 +238,9 @@ def with_objective_before_rise(
     return replace(final, before_rise=(step, objective))
 
 
-def contradiction(problem: Problem, final: FinalModel, told: float) -> str:
-    """Return how a problem of somebody's own and its shards contradict each other, as a sentence; empty if they do not.
-
-    The losses of the steps, and perhaps the steps themselves, are wrong then. Shards may draw some of their samples in
-    each step, so that their sum need not be close. Where the objective has hardly moved, both may be mere rounding.
-
-    Arguments:
-        problem: what is minimised; the library's own are not looked at.
-        final: the figures of the final model.
-        told: the objective of the first model by the shards.
-    """
-    whole = final.first_objective
-    still = abs(final.objective - whole) <= 0.01 * abs(whole) + 1e-9
-    own = not type(problem).__module__.startswith("erasurehead.")
-    if not own or still or final.share < 1.0 or not abs(told - whole) > _DRAWN * abs(told):
-        return ""
-    return (
-        f"the shards of the problem do not add up to it: the objective of the first model is {told:.5g} by `combine`, "
-        f"and {whole:.5g} by `loss`; `combine` divides by the number of samples of the whole problem."
-    )
-
-
-def why_worse(run: Run, remedy: str, problem: Problem, told: float | None) -> str:
+def why_worse(run: Run, remedy: str) -> str:
     """Return why a completed run has failed nevertheless, as a sentence; empty if it has not."""
     final, rise = run.final, run.rise
-    if final is not None and told is not None and (why := contradiction(problem, final, told)):
-        return why
     if final is None or run.steps_taken < SOON:
         return ""
     first, steps = f"{final.first_objective:.5g} at the first model", run.steps_taken

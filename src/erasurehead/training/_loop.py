@@ -17,6 +17,7 @@ from erasurehead.errors import Diverged, RecordsError, Unreachable, check_count,
 from erasurehead.faults import FaultPolicy
 from erasurehead.optimizers import Optimizer
 from erasurehead.problems import Problem
+from erasurehead.problems._own import check_own
 from erasurehead.schemes import Scheme
 from erasurehead.training._arguments import (
     as_engine,
@@ -106,7 +107,7 @@ def train(
             of an optimizer of your own that does not count its steps.
         Unreachable: when too many workers have died for the wait rule; callbacks have seen the run so far.
         Diverged: when the model is not finite any more, or when after at least 10 steps its objective ends up a tenth
-            above that of the first model, or the shards of a problem of your own do not add up to it; likewise.
+            above that of the first model; likewise.
         RecordsError: when records cannot be written any more; likewise.
 
     >>> import numpy as np
@@ -140,6 +141,7 @@ def train(
         raise invalid(
             "optimizer", f"must hold a model of {counted('parameter', problem.n_parameters)}", len(optimizer.x)
         )
+    check_own(problem, optimizer.x, scheme.code.n_tasks)
     if resume is None and optimizer.step >= steps:
         hint = "make a new one, or ask for more steps"
         raise invalid("optimizer", f"must have taken fewer than the {steps} steps asked for", optimizer.step, hint)
@@ -173,7 +175,7 @@ def train(
         if not run.stopped:
             why = f"{stopped_by(error)} while the models were evaluated"
             run = replace(run, status="interrupted", stopped=why)
-    if failure is None and not run.stopped and (why := why_worse(run, optimizer.remedy, problem, stopping.told)):
+    if failure is None and not run.stopped and (why := why_worse(run, optimizer.remedy)):
         failure, run = Diverged(why), replace(run, status="diverged", stopped=why)
     for watcher in training.watchers:
         watcher.on_end(run)

@@ -26,7 +26,6 @@ from erasurehead._internal.partition import split_samples
 from erasurehead.decoding._layout import Layout
 from erasurehead.engines import MessageSpec, Order, Program
 from erasurehead.engines._base import ASKED, BY_TASK, QUESTIONS, REPORTS, TURNS
-from erasurehead.errors import invalid
 from erasurehead.optimizers._order_kinds import (
     NEWTON,
     OWN_MODEL,
@@ -460,15 +459,8 @@ def _placed(code: GradientCode, shard: Shard, n_coordinates: int) -> tuple[IntAr
     Returns:
         For each piece and element of the message, shape (n_pieces, length), -1 for padding: the element of the vector,
         or None if the message is that vector; and the coordinate, or None if it holds them all in order.
-
-    Raises:
-        InvalidArgument: if the support of a shard of somebody's own is no such thing: sums would end up elsewhere.
     """
     support = None if shard.support is None else np.append(shard.support, np.int32(n_coordinates - 1))
-    if support is not None and (
-        support.dtype.kind not in "iu" or support[0] < 0 or (support[1:] <= support[:-1]).any()
-    ):
-        raise invalid("problem", "must have shards whose support is ascending places of parameters", shard.support)
     if code.n_pieces == 1:
         return None, None if support is None else support[np.newaxis, :]
     everything = np.arange(n_coordinates)

@@ -101,8 +101,6 @@ class Stopping:
         measured: the values of the metric so far, in the order in which they were known.
         optimum: the minimum that gaps are measured from; None before it is found, or if it is not needed.
         ended: what has ended the run; None while it continues.
-        told: the objective of the first model, as an exact answer of the workers had it; None if there was none in this
-            part of the run.
 
     Raises:
         InvalidArgument: if an argument is out of its range, or the problem does not have the metric.
@@ -130,7 +128,6 @@ class Stopping:
         self.measured: list[Measured] = []
         self.optimum: Optimum | None = None
         self.ended: Ending | None = None
-        self.told: float | None = None
         self._best = math.inf
         self._best_step = 0
         self._first_norm: float | None = None  # norm of the first exact gradient
@@ -160,7 +157,7 @@ class Stopping:
         if self.metric == "gap" and self.optimum is None:
             self.optimum = find_optimum(self.problem, self.first)
 
-    def converged(self, norm: float, x: Array | None, confirm: Callable[[], bool], value: float | None = None) -> bool:
+    def converged(self, norm: float, x: Array | None, confirm: Callable[[], bool]) -> bool:
         """Record the norm of an exact gradient; return whether the run has converged.
 
         A norm whose square is beyond float64 is infinite, and says nothing. The gradient of a first model that is much
@@ -171,14 +168,11 @@ class Stopping:
             x: the model that it is of, shape (n_parameters,); None if that is taken into account already.
             confirm: returns whether the optimizer takes a short gradient for the end (`Optimizer.confirm`), which
                 decides unless a tolerance greater than the default was chosen.
-            value: the objective there; None where it is not known.
         """
         if not math.isfinite(norm):
             return self.ended is not None
         if self._first_norm is None:
             self._first_norm = norm
-            if value is not None and np.array_equal(self.first, np.asarray(x)):
-                self.told = value
         self._norm, self._point = norm, x
         if self.tolerance is not None:
             short = self.tolerance * self._first_norm
