@@ -11,9 +11,9 @@ import pytest
 from erasurehead import codes, schemes
 from erasurehead.decoding import Decoder
 from erasurehead.delays import Exponential
-from erasurehead.engines import Order, VirtualEngine
+from erasurehead.engines import Arrived, Order, VirtualEngine
 from erasurehead.errors import InvalidArgument
-from erasurehead.optimizers import GradientDescent, Nesterov
+from erasurehead.optimizers import Answer, GradientDescent, Nesterov, Optimizer
 from erasurehead.schemes import Aggregation, LateMessage, wait_rules
 from erasurehead.schemes.wait_rules import Verdict, View, WaitRule
 from erasurehead.testing._problems import Quadratic
@@ -173,6 +173,8 @@ def test_no_task_is_older_than_is_allowed_and_the_rule_waits_no_longer_than_that
     ages: list[int] = []
 
     class Ages(Momentum):
+        checkpointed = ("newest",)
+
         def begin(self) -> Aggregation:
             return Ages()
 
@@ -193,3 +195,107 @@ def test_no_task_is_older_than_is_allowed_and_the_rule_waits_no_longer_than_that
     assert max(ages) == 8
     free, _ = go(schemes.custom(codes.uncoded(6), "arrivals(1)", Ages()), 80)
     assert run.seconds > free.seconds
+
+
+class Forgetful(Optimizer):
+    """Keeps a velocity, and says so or not; and what does not change."""
+
+    def __init__(self, x: Array) -> None:
+        super().__init__(x)
+        self.velocity, self.heavy = np.zeros_like(x), 0.9
+
+    def tell(self, answer: Answer) -> None:
+        self.step += 1
+        self.rejected = False
+        self.velocity = self.heavy * self.velocity + answer.estimate
+        self.x = self.x - 0.0001 * self.velocity
+
+
+class Mindful(Forgetful):
+    checkpointed = ("velocity",)
+
+
+class ByHand(Forgetful):
+    def state(self) -> Any:
+        return {**super().state(), "velocity": self.velocity}
+
+
+def saved(optimizer: Optimizer, aggregation: Aggregation | None = None) -> Run:
+    scheme = schemes.custom(codes.uncoded(6), "first(6)", aggregation)
+    return train(PROBLEM, scheme, optimizer, VirtualEngine(), 4, [States()])
+
+
+def test_what_steps_change_and_no_state_names_is_refused_when_a_state_is_taken() -> None:
+    with pytest.raises(InvalidArgument, match=r"checkpointed of Forgetful must name 'velocity', .* \('velocity',\)"):
+        saved(Forgetful(np.zeros(6)))
+    assert saved(Mindful(np.zeros(6))).status == saved(ByHand(np.zeros(6))).status == "finished"
+    scheme = schemes.custom(codes.uncoded(6), "first(6)")
+    assert train(PROBLEM, scheme, Forgetful(np.zeros(6)), VirtualEngine(), 4).status == "finished"  # nothing is saved
+
+
+class Unnamed(Momentum):
+    checkpointed = ()
+    wants_late = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.largest = 0.0
+
+    def begin(self) -> Aggregation:
+        return Unnamed()
+
+    def estimate(self, decoding: Any, vectors: Sequence[Array], layout: Any, order: Order) -> Array | None:
+        self.largest += 1.0
+        return super().estimate(decoding, vectors, layout, order)
+
+
+class Shared(Momentum):
+    def begin(self) -> Aggregation:
+        return self
+
+
+def test_an_aggregation_that_remembers_says_what_and_begins_anew() -> None:
+    with pytest.raises(InvalidArgument, match="checkpointed of Unnamed must name 'largest'"):
+        saved(GradientDescent(np.zeros(6), 0.0001), Unnamed())
+    with pytest.raises(InvalidArgument, match=r"begin\(\) of Shared must return a new one, .* into other runs"):
+        saved(GradientDescent(np.zeros(6), 0.0001), Shared())
+
+
+class Own(Aggregation):
+    """An aggregation that is a function of the decoded sum and of the vectors."""
+
+    def __init__(self, make: Any) -> None:
+        self.make = make
+
+    def estimate(self, decoding: Any, vectors: Sequence[Array], layout: Any, order: Order) -> Array | None:
+        return self.make(layout.decode(decoding, vectors), vectors)
+
+
+@pytest.mark.parametrize("make", [lambda sums, _: sums[:-1], lambda sums, _: sums[:, None], lambda sums, _: 0.0])
+def test_an_estimate_of_another_shape_is_refused(make: Any) -> None:
+    with pytest.raises(
+        InvalidArgument, match=r"estimate\(\.\.\.\) of Own must return an array of shape \(7,\), the grad"
+    ):
+        saved(GradientDescent(np.zeros(6), 0.0001), Own(make))
+
+
+def test_an_aggregation_of_your_own_may_write_to_vectors_and_keep_them() -> None:
+    lent: list[Array] = []
+    kept: list[tuple[Array, Array]] = []
+
+    class Watched(VirtualEngine):
+        def next_event(self, until: float | None = None) -> Any:
+            event = super().next_event(until)
+            if isinstance(event, Arrived):
+                lent.append(event.read())
+            return event
+
+    def doubled(sums: Array, vectors: Sequence[Array]) -> Array:
+        kept.append((vectors[0], vectors[0].copy()))
+        vectors[1][:] = 0.0
+        return vectors[0]
+
+    scheme = schemes.custom(codes.uncoded(6), "first(6)", Own(doubled))
+    train(PROBLEM, scheme, GradientDescent(np.zeros(6), 0.0001), Watched(), 3)
+    assert all(vector.any() for vector in lent)
+    assert all(np.array_equal(now, then) and not any(np.shares_memory(now, one) for one in lent) for now, then in kept)

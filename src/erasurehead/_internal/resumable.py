@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import deque
 from collections.abc import Iterable, Mapping
 from copy import copy
@@ -12,8 +13,9 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from erasurehead._internal.documents import Entries, PlainData
+from erasurehead._internal.ours import ours
 from erasurehead._internal.storage.sealed import Unfit
-from erasurehead.errors import invalid
+from erasurehead.errors import UNSAID, invalid
 
 _MAP, _SET, _FROZEN, _TUPLE = "map", "set", "frozenset", "tuple"
 
@@ -64,6 +66,49 @@ class Resumable:
 def checkpointed_names(kind: type) -> tuple[str, ...]:
     """Return the names of the attributes that a class and its bases declare, each once."""
     return tuple(dict.fromkeys(name for base in kind.__mro__[::-1] for name in vars(base).get("checkpointed", ())))
+
+
+class Undeclared:
+    """What objects of users' own classes keep beside their state, to see whether steps change it.
+
+    Arguments:
+        parts: the objects.
+        apart: names of attributes that need not be saved.
+    """
+
+    def __init__(self, parts: Iterable[Resumable], apart: frozenset[str] = frozenset()) -> None:
+        self._apart = apart
+        self._before = [(part, self._beside(part)) for part in parts]
+
+    def check(self) -> None:
+        """Raise if any of it has changed, as a resumed run would begin with what it was at first.
+
+        Raises:
+            InvalidArgument: if so; the error names the class and the attribute.
+        """
+        for part, before in self._before:
+            for name, value in self._beside(part).items():
+                if before.get(name) != value:
+                    rule = f"must name {name!r}, which steps change, for a resumed run to continue with it"
+                    hint = f"write checkpointed = ({name!r},), or `state` and `restore` for what that cannot hold"
+                    raise invalid(f"checkpointed of {type(part).__name__}", rule, UNSAID, hint)
+
+    def _beside(self, part: Resumable) -> Mapping[str, bytes]:
+        """Return what the attributes hold that code of the user's own names, and `checkpointed` does not."""
+        kind = type(part)
+        if kind.state is not Resumable.state:
+            return {}
+        own = [vars(base).values() for base in kind.__mro__ if not ours(base)]
+        codes = [getattr(one, "__code__", None) for values in own for one in values]
+        named = {name for code in codes if code is not None for name in code.co_names} - self._apart
+        return {name: _bits(vars(part)[name]) for name in vars(part).keys() & named - {*checkpointed_names(kind)}}
+
+
+def _bits(value: object) -> bytes:
+    try:
+        return pickle.dumps(value)
+    except Exception:  # it may be anything, such as a function
+        return b""
 
 
 def to_plain(value: Any, records: Iterable[type] = ()) -> Any:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from erasurehead import decoding
 from erasurehead._internal.late_work import LateWork, rounds_kept
+from erasurehead._internal.resumable import checkpointed_names
 from erasurehead.codes import GradientCode
 from erasurehead.codes._transforms import resized
 from erasurehead.decoding import Decoder
@@ -19,6 +20,8 @@ from erasurehead.optimizers._order_kinds import CURVATURE, EARLY
 from erasurehead.schemes import wait_rules
 from erasurehead.schemes._aggregation import Aggregation, ByExpectation, Plain
 from erasurehead.schemes.wait_rules._base import WaitRule, carry_over
+
+_Part = TypeVar("_Part", WaitRule, Aggregation)
 
 Reform: TypeAlias = "Callable[[int, Sequence[int] | None], Scheme]"
 """Makes a scheme again for so many workers, of which so many hold each task."""
@@ -124,8 +127,8 @@ class Scheme:
         Arguments:
             before: when the code is resized during a run, the scheme so far; what it has learnt is taken over.
         """
-        rules = {kind: rule.begin() for kind, rule in self.rules.items()}
-        aggregation = self.aggregation.begin()
+        rules = {kind: _begun(rule) for kind, rule in self.rules.items()}
+        aggregation = _begun(self.aggregation)
         if before is not None:
             for kind, rule in rules.items():
                 if kind in before.rules:
@@ -197,3 +200,12 @@ def _custom_again(
     code: GradientCode, rule: WaitRule, aggregation: Aggregation | None, n_workers: int, held: Sequence[int] | None
 ) -> Scheme:
     return custom(resized(code, n_workers, held), rule.for_workers(code.n_workers, n_workers), aggregation)
+
+
+def _begun(part: _Part) -> _Part:
+    """Return a fresh rule or aggregation for a new run."""
+    begun = part.begin()
+    if not isinstance(begun, type(part)) or (begun is part and checkpointed_names(type(part))):
+        rule = "must return a new one, as what it has learnt would go on into other runs"
+        raise invalid(f"begin() of {type(part).__name__}", rule, begun, "such as return type(self)(...)")
+    return begun

@@ -11,12 +11,13 @@ from typing import final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray, finite
+from erasurehead._internal.ours import ours
 from erasurehead._internal.resumable import Resumable
 from erasurehead.decoding._base import Decoding
 from erasurehead.decoding._layout import Layout
 from erasurehead.engines import Order
 from erasurehead.engines._base import REPORTS, MessageLost
-from erasurehead.errors import Diverged, ErasureHeadError, numbered
+from erasurehead.errors import Diverged, ErasureHeadError, invalid, numbered
 from erasurehead.faults._byzantine import Bisection
 from erasurehead.optimizers._base import PartialGradient
 from erasurehead.optimizers._order_kinds import asks_curvature, block_of, kind_of, sections, vectors_of
@@ -395,7 +396,7 @@ def estimated(
     if block:
         layouts.append(block_layout(decoding.code, int(block["numbers"])))
     if len(layouts) == 1:
-        return aggregation.estimate(decoding, vectors, layout, order)
+        return _estimate(aggregation, decoding, vectors, layout, order)
     estimates: list[Array] = []
     for place, own in enumerate(layouts):
 
@@ -406,11 +407,28 @@ def estimated(
             return section(message, vectors.arrived[message])
 
         held = [section(*pair) for pair in zip(decoding.messages.tolist(), vectors, strict=True)]
-        estimate = aggregation.estimate(decoding, Vectors(held, _ReadWhenUsed([*vectors.arrived], read)), own, order)
+        estimate = _estimate(aggregation, decoding, Vectors(held, _ReadWhenUsed([*vectors.arrived], read)), own, order)
         if estimate is None:
             return None
         estimates.append(estimate)
     return np.concatenate(estimates)
+
+
+def _estimate(
+    aggregation: Aggregation, decoding: Decoding, vectors: Vectors, layout: Layout, order: Order
+) -> Array | None:
+    """Return an aggregation's estimate; one of users' own, which is checked, gets copies of vectors that are lent."""
+    if ours(type(aggregation)):
+        return aggregation.estimate(decoding, vectors, layout, order)
+    arrived = _ReadWhenUsed([*vectors.arrived], lambda message: vectors.arrived[message].copy())
+    estimate = aggregation.estimate(decoding, Vectors(map(np.copy, vectors), arrived), layout, order)
+    if estimate is None:
+        return None
+    estimate = np.array(estimate)
+    if estimate.shape != (layout.n_coordinates,):
+        rule = f"must return an array of shape ({layout.n_coordinates},), the gradient and then the loss, or None"
+        raise invalid(f"estimate(...) of {type(aggregation).__name__}", rule, f"one of shape {estimate.shape}")
+    return estimate
 
 
 def cut(order: Order, sums: Array | None, length: int) -> tuple[Array | None, Array | None, Array | None]:

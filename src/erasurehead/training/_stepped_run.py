@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from erasurehead._internal.arrays import Array, Tree, squared_norm
 from erasurehead._internal.partition import split_samples
-from erasurehead._internal.resumable import from_plain
+from erasurehead._internal.resumable import Undeclared, from_plain
 from erasurehead.decoding._layout import Layout
 from erasurehead.engines import Engine, Order
 from erasurehead.engines._base import PRECISE
@@ -162,7 +162,7 @@ class WorkerOracle(Oracle[WorkersAnswered, StepRow]):
             return
         steepest = self._problem.regularizer.steepest(order.points[0], answer.estimate)
         if steepest is not None:
-            stopping.converged(math.sqrt(squared_norm(steepest)), order.points[0], optimizer.confirm, answer.value)
+            stopping.converged(math.sqrt(squared_norm(steepest)), order.points[0], optimizer.confirm)
 
     def _of_all(self, sums: Array | None, result: RoundResult) -> Array | None:
         """Scale sums over the remaining samples up to all samples."""
@@ -308,6 +308,9 @@ class SteppedRun:
         self._dead: Sequence[int] | None = None  # workers that were dead when an earlier part ended, if there is one
         self._running = False  # the workers are those of the earlier part, and the clock continues
         self._between = True  # steps, when the engine's state can be taken
+        scheme = self.pool.assignment.scheme
+        learning = [optimizer, scheme.aggregation, *scheme.rules.values()]
+        self._undeclared = Undeclared(learning, frozenset({"rejected"}))
 
     def _form(self, scheme: Scheme) -> Programs:
         programs = laid_out(scheme, self._problem, self._optimizer, self._shards, self._by_task)
@@ -370,6 +373,7 @@ class SteppedRun:
 
     def state(self) -> dict[str, Tree]:
         """Return everything that `restore` needs; that of the engine only between two steps."""
+        self._undeclared.check()
         scheme = self.pool.assignment.scheme
         return {
             "step": self._optimizer.step,
