@@ -96,6 +96,16 @@ def test_an_approximate_code_is_taken_when_asked() -> None:
         (lambda: custom(TANDON, owner=[0, 1]), "owner must name one worker for each of the 3 messages"),
         (lambda: custom(TANDON, owner=[0.5, 1, 2]), "owner must name one worker for each of the 3 messages"),
         (lambda: custom(TANDON, n_pieces=2), "n_pieces must divide the 3 columns, got 2"),
+        (
+            lambda: custom(np.diag([1.0, 1e-300, 1.0])),
+            "matrix must have rows that can be squared in float64, got 'row 1'",
+        ),
+        (
+            lambda: custom(1e-300 * np.eye(3)),
+            "matrix must have rows that can be squared.*divide the row by its largest",
+        ),
+        (lambda: custom(1e300 * np.eye(3)), "matrix must have rows that can be squared"),
+        (lambda: nested(100, 59), "stragglers must be at most 7 of 100 workers with this seed, .*a load of 8"),
         (lambda: custom({"shape": [1, 1]}), "matrix must have the keys shape, row, column and value"),
     ],
 )

@@ -66,6 +66,9 @@ def test_the_gap_of_a_complete_graph_is_one() -> None:
         (lambda: parse_graph("random_regular(degree=3)", 7), "must be even"),
         (lambda: parse_graph("edges(['a-b'])", 3), "must be 2, the number of peers in the edge list"),
         (lambda: Graph(3, ((0, 3), (1, 2))), "must be at most 2"),
+        (lambda: parse_graph("ring()", 10**12), "n_peers must be at most 100000"),
+        (lambda: parse_graph("complete()", 10**5), "n_peers must be at most 2000"),
+        (lambda: parse_graph("erdos_renyi()", 10**5), "n_peers must be at most 2000"),
     ],
 )
 def test_graphs_that_cannot_be_are_refused(make: object, said: str) -> None:

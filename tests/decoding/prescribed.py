@@ -7,14 +7,14 @@ The decoding that they return has the residual of its own weights.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead.codes import GradientCode
-from erasurehead.decoding._base import Decoder, Decoding, Session, as_messages, residual_of
+from erasurehead.decoding._base import Decoder, Decoding, Session, residual_of
 from erasurehead.decoding._choice import make_decoder
 from erasurehead.decoding._one_step import SumMoments
 from erasurehead.errors import counted, invalid, shown
@@ -140,12 +140,11 @@ class _PrescribedSession(Session):
         self._weigh = weigh
         self._arrived: NDArray[np.bool_] = np.zeros(code.n_messages, dtype=bool)
 
-    def add(self, message: int) -> None:
+    def _add(self, message: int) -> None:
         self._arrived[message] = True
         self._optimal.add(message)
 
-    def extend(self, messages: Iterable[int]) -> None:
-        added = as_messages(messages, self.code)
+    def _extend(self, added: IntArray) -> None:
         self._arrived[added] = True
         self._optimal.extend(added)
 

@@ -176,7 +176,14 @@ def test_messages_that_a_code_has_not_are_refused(family):
     code = family.example_code
     decoder = make_decoder(code)
     for message in (-1, code.n_messages):
-        for ask in (decoder.decode, decoder.residual, decoder.residuals, decoder.begin().extend):
+        session = decoder.begin()
+        for ask in (
+            decoder.decode,
+            decoder.residual,
+            decoder.residuals,
+            session.extend,
+            lambda one, to=session: to.add(*one),
+        ):
             with pytest.raises(InvalidArgument, match=f"messages must be among 0..{code.n_messages - 1}, but it is"):
                 ask([message])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_size, invalid
 
 
 def split_samples(n_samples: int, n_tasks: int) -> list[slice]:
@@ -19,7 +19,7 @@ def split_samples(n_samples: int, n_tasks: int) -> list[slice]:
     Raises:
         InvalidArgument: if there are more tasks than samples, so that a task would be empty.
     """
-    check_count("n_tasks", n_tasks)
+    check_size("n_tasks", n_tasks)
     if n_tasks > n_samples:
         raise invalid(
             "n_tasks",

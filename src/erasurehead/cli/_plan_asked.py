@@ -15,7 +15,16 @@ from erasurehead.cli._plan_options import FREE, PlanOptions
 from erasurehead.delays import Delays, Trace
 from erasurehead.delays._bootstrap import KEEP, Keep
 from erasurehead.delays._unobserved import ABSENT, Absent, completed
-from erasurehead.errors import UNSAID, DataError, InvalidArgument, check_count, check_not_negative, counted, invalid
+from erasurehead.errors import (
+    UNSAID,
+    DataError,
+    InvalidArgument,
+    check_count,
+    check_not_negative,
+    check_size,
+    counted,
+    invalid,
+)
 from erasurehead.planning import measure_task
 from erasurehead.planning._planner import check_effort
 from erasurehead.planning._settings import default_settings
@@ -66,7 +75,7 @@ def check_options(asked: PlanOptions) -> None:
     come_with("--data", asked.data, {**of_data, "--sample": asked.sample, "--repeats": asked.repeats})
     for name, count in (("--sample", asked.sample), ("--repeats", asked.repeats), ("--max-load", asked.max_load)):
         if count is not None:
-            check_count(name, count)
+            check_size(name, count)
     _check_nonnegative("--task-noise", asked.task_noise)
     workers = PAPER_WORKERS if asked.trace is None and asked.workers is None else asked.workers
     if workers is not None:

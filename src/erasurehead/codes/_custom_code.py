@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _WORK = 5e9  # multiplications that working out or confirming the tolerance may cost: seconds
 _SETS = 20_000  # straggler sets examined when the tolerance is computed
 _SAMPLED = 200  # straggler sets examined when it is given and too large to prove
+_LEAST_SQUARE = 1e-280  # of a row's length; the largest is its inverse
 _DENSE = 1_000_000  # entries above which elimination is sparse
 
 
@@ -129,6 +130,11 @@ def _checked_matrix(matrix: Matrix) -> SparseMatrix:
     if len(empty_rows):
         hint = "leave it out: its message would be zero"
         raise invalid("matrix", "must have no empty row", f"row {empty_rows[0]} is empty", hint)
+    squares = encoding.multiply(encoding).sum(axis=1)
+    beyond = np.flatnonzero(~((squares > _LEAST_SQUARE) & (squares < 1.0 / _LEAST_SQUARE)))
+    if len(beyond):
+        hint = "divide the row by its largest number: the weights make up for it"
+        raise invalid("matrix", "must have rows that can be squared in float64", f"row {beyond[0]}", hint)
     empty_columns = np.flatnonzero(np.bincount(encoding.indices, minlength=encoding.shape[1]) == 0)
     if len(empty_columns):
         hint = "nobody holds that task, so that nothing could bring it back"

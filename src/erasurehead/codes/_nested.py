@@ -7,8 +7,9 @@ from scipy import sparse
 
 from erasurehead.codes._base import GradientCode
 from erasurehead.codes._cyclic import one_message_cyclic
+from erasurehead.codes._exactness import Unbearable
 from erasurehead.codes._structure import Structure
-from erasurehead.errors import check_count, check_size
+from erasurehead.errors import check_count, check_size, invalid
 
 
 def nested(n_workers: int, stragglers: int, *, seed: int = 0) -> GradientCode:
@@ -38,7 +39,14 @@ def nested(n_workers: int, stragglers: int, *, seed: int = 0) -> GradientCode:
     """
     n_workers = check_size("n_workers", n_workers)
     stragglers = check_count("stragglers", stragglers, at_least=0, at_most=n_workers - 1)
-    inner = tuple(one_message_cyclic(n_workers, level, seed=seed) for level in range(stragglers + 1))
+    inner: list[GradientCode] = []
+    for level in range(stragglers + 1):
+        try:
+            inner.append(one_message_cyclic(n_workers, level, seed=seed))
+        except Unbearable:
+            rule = f"must be at most {level - 1} of {n_workers} workers with this seed, as float64 cannot bear {level}"
+            hint = f"take {level - 1} (a load of {level}), or another seed"
+            raise invalid("stragglers", rule, stragglers, hint) from None
     n_levels = len(inner)
     order = np.arange(n_levels * n_workers).reshape(n_levels, n_workers).T.ravel()
     return GradientCode(
@@ -50,6 +58,6 @@ def nested(n_workers: int, stragglers: int, *, seed: int = 0) -> GradientCode:
         n_tasks=n_workers,
         tolerance=stragglers,
         source="Massny, Hofmeister, Egger, Bitar, Wachter-Zeh (arXiv:2212.08580), nested gradient codes, reconstructed",
-        inner=inner,
+        inner=tuple(inner),
         structure=Structure(decoder="levels", levels=np.tile(np.arange(n_levels), n_workers)),
     )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import final
 
 import numpy as np
 
 from erasurehead._internal.arrays import IntArray
 from erasurehead.codes import GradientCode
-from erasurehead.decoding._base import Decoder, Decoding, Session, as_messages
+from erasurehead.decoding._base import Decoder, Decoding, Session
 from erasurehead.decoding._subcodes import members, part_of
 
 
@@ -64,7 +64,7 @@ class _AlternativesSession(Session):
         self._complete: set[int] = set()
         self._last = float(self.code.n_tasks)
 
-    def add(self, message: int) -> None:
+    def _add(self, message: int) -> None:
         decoder = self._decoder
         number = int(decoder.labels[message])
         self._sessions[number].add(int(decoder.position[message]))
@@ -72,9 +72,8 @@ class _AlternativesSession(Session):
         if self._inner is not None:
             self._inner.add(message)
 
-    def extend(self, messages: Iterable[int]) -> None:
+    def _extend(self, added: IntArray) -> None:
         decoder = self._decoder
-        added = as_messages(messages, self.code)
         numbers = decoder.labels[added]
         for number in map(int, np.unique(numbers)):
             self._sessions[number].extend(decoder.position[added[numbers == number]])

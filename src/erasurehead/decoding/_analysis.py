@@ -170,7 +170,7 @@ def analyse(
     check_count("enumerate_up_to", enumerate_up_to, at_least=0)
     check_count("seed", seed, at_least=0)
     if samples is not None:
-        check_count("samples", samples)
+        check_count("samples", samples, at_most=1_000_000)
     if stragglers is None:
         stragglers = np.arange(n + 1) if n <= _FULL else np.unique(np.linspace(0, n, 21).astype(np.int64))
     given = whole_numbers("stragglers", stragglers).tolist()

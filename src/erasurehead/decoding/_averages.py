@@ -68,7 +68,10 @@ def mean_residual(
         return MeanResidual(counts, mean, nothing, 0)
     random = stream("mean residual", seed)
     draws = np.array(
-        [_along(decoder, random.permutation(code.n_workers), counts) for _ in range(check_count("samples", samples))]
+        [
+            _along(decoder, random.permutation(code.n_workers), counts)
+            for _ in range(check_count("samples", samples, at_most=1_000_000))
+        ]
     )
     spread = draws.std(axis=0, ddof=1) if samples > 1 else np.full(len(counts), np.nan)
     return MeanResidual(counts, draws.mean(axis=0), spread / np.sqrt(samples), samples)

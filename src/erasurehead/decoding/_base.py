@@ -63,14 +63,21 @@ class Session(ABC):
 
     code: GradientCode
 
-    @abstractmethod
     def add(self, message: int) -> None:
         """Add a message that has arrived. Adding one again changes nothing.
 
         Arguments:
-            message: its number, 0..n_messages-1. It is not checked, as this is called at each arrival of each round:
-                `extend` does check.
+            message: its number, 0..n_messages-1.
+
+        Raises:
+            InvalidArgument: if the code has no such message.
         """
+        if not 0 <= message < self.code.n_messages:
+            as_messages([message], self.code)
+        self._add(message)
+
+    @abstractmethod
+    def _add(self, message: int) -> None: ...
 
     def extend(self, messages: Iterable[int]) -> None:
         """Add many messages at once: the same as adding them one by one, but possibly quicker.
@@ -78,8 +85,11 @@ class Session(ABC):
         Raises:
             InvalidArgument: if the code has no such message.
         """
-        for message in as_messages(messages, self.code).tolist():
-            self.add(message)
+        self._extend(as_messages(messages, self.code))
+
+    def _extend(self, added: IntArray) -> None:
+        for message in added.tolist():
+            self._add(message)
 
     @abstractmethod
     def residual(self) -> float:
@@ -131,13 +141,16 @@ class Decoder(ABC):
 
     def residuals(self, messages: Iterable[int]) -> Array:
         """Return the residual after each arrival of a sequence, shape (number of messages,): never rising."""
+        return self._residuals(as_messages(messages, self.code))
+
+    def _residuals(self, sequence: IntArray) -> Array:
         session = self.begin()
 
         def after(message: int) -> float:
             session.add(message)
             return session.residual()
 
-        return np.array([after(message) for message in as_messages(messages, self.code).tolist()])
+        return np.array([after(message) for message in sequence.tolist()])
 
 
 def combine(code: GradientCode, messages: IntArray, weights: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import final
 
 import numpy as np
@@ -12,7 +12,7 @@ from erasurehead._internal.factors import least_squares
 from erasurehead.codes import GradientCode
 from erasurehead.codes._assemble import ranges
 from erasurehead.codes._exactness import EXACT
-from erasurehead.decoding._base import Decoder, Decoding, Session, as_messages, first_times
+from erasurehead.decoding._base import Decoder, Decoding, Session, first_times
 from erasurehead.decoding._least_squares import DEPENDENT
 from erasurehead.decoding._subcodes import members, part_of
 
@@ -131,10 +131,9 @@ class Blocks(Decoder):
     def begin(self) -> Session:
         return _BlockSession(self)
 
-    def residuals(self, messages: Iterable[int]) -> Array:
-        sequence = as_messages(messages, self.code)
+    def _residuals(self, sequence: IntArray) -> Array:
         if self.decoders or not len(sequence):
-            return super().residuals(sequence)
+            return super()._residuals(sequence)
         new = first_times(sequence, self.code.n_messages)
         order = np.argsort(self.labels[sequence], kind="stable")  # by block, and in order of arrival within each
         blocks = self.labels[sequence[order]]
@@ -186,7 +185,7 @@ class _BlockSession(Session):
         self._changed: set[int] = set()
         self._all_changed = False
 
-    def add(self, message: int) -> None:
+    def _add(self, message: int) -> None:
         decoder = self._decoder
         block, position = int(decoder.labels[message]), int(decoder.position[message])
         if decoder.kind_of[block] >= 0:
@@ -195,9 +194,8 @@ class _BlockSession(Session):
         else:
             self._sessions[block].add(position)
 
-    def extend(self, messages: Iterable[int]) -> None:
+    def _extend(self, added: IntArray) -> None:
         decoder = self._decoder
-        added = as_messages(messages, self.code)
         blocks, positions = decoder.labels[added], decoder.position[added]
         if self._sessions:
             for block, session in self._sessions.items():

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple, final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, BoolArray
+from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead._internal.rng import stream
 from erasurehead.codes import GradientCode
 from erasurehead.codes._structure import BlockDesign
-from erasurehead.decoding._base import Decoder, Decoding, Session, as_messages, first_times
+from erasurehead.decoding._base import Decoder, Decoding, Session, first_times
 from erasurehead.decoding._matrix_products import backward, forward, row_sums
 from erasurehead.errors import invalid
 
@@ -103,8 +102,8 @@ class UniformOverlap(Decoder):
     def begin(self) -> Session:
         return _UniformSession(self)
 
-    def residuals(self, messages: Iterable[int]) -> Array:
-        arrived = np.cumsum(first_times(as_messages(messages, self.code), self.code.n_messages))
+    def _residuals(self, sequence: IntArray) -> Array:
+        arrived = np.cumsum(first_times(sequence, self.code.n_messages))
         weights = self.overlap.total / (self.overlap.own + self.overlap.shared * arrived)
         return np.maximum(0.0, self.code.n_tasks - self.overlap.total * arrived * weights)
 
@@ -118,12 +117,12 @@ class _UniformSession(Session):
         self._arrived_view = self._arrived.data
         self._count = 0
 
-    def add(self, message: int) -> None:
+    def _add(self, message: int) -> None:
         self._count += not self._arrived_view[message]
         self._arrived_view[message] = True
 
-    def extend(self, messages: Iterable[int]) -> None:
-        self._arrived[as_messages(messages, self.code)] = True
+    def _extend(self, added: IntArray) -> None:
+        self._arrived[added] = True
         self._count = int(np.count_nonzero(self._arrived))
 
     def residual(self) -> float:

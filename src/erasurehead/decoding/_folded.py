@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import final
 
 import numpy as np
@@ -11,7 +11,7 @@ from scipy import sparse
 from erasurehead._internal.arrays import BoolArray, IntArray
 from erasurehead.codes import GradientCode
 from erasurehead.codes._equal_rows import first_equal_row
-from erasurehead.decoding._base import Decoder, Decoding, Session, as_messages
+from erasurehead.decoding._base import Decoder, Decoding, Session
 from erasurehead.decoding._subcodes import same_matrix
 
 _WORTHWHILE = 1.5
@@ -90,12 +90,11 @@ class _FoldedSession(Session):
         self._arrived: BoolArray = np.zeros(self.code.n_messages, dtype=bool)
         self._inner = decoder.decoder.begin()
 
-    def add(self, message: int) -> None:
+    def _add(self, message: int) -> None:
         self._arrived[message] = True
         self._inner.add(int(self._decoder.messages[message]))
 
-    def extend(self, messages: Iterable[int]) -> None:
-        added = as_messages(messages, self.code)
+    def _extend(self, added: IntArray) -> None:
         self._arrived[added] = True
         self._inner.extend(np.unique(self._decoder.messages[added]))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, final
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead.codes import GradientCode
-from erasurehead.decoding._base import Decoder, Decoding, Session, as_messages
+from erasurehead.decoding._base import Decoder, Decoding, Session
 from erasurehead.errors import invalid
 
 if TYPE_CHECKING:
@@ -107,8 +106,8 @@ class GraphComponents(Decoder):
     def begin(self) -> Session:
         return _GraphSession(self.code, self._ends)
 
-    def residuals(self, messages: Iterable[int]) -> Array:
-        return _GraphSession(self.code, self._ends).join(as_messages(messages, self.code).astype(np.int32))
+    def _residuals(self, sequence: IntArray) -> Array:
+        return _GraphSession(self.code, self._ends).join(sequence.astype(np.int32))
 
 
 class _Forest(NamedTuple):
@@ -138,12 +137,11 @@ class _GraphSession(Session):
         self._batches: list[IntArray] = []
         self._forest: _Forest | None = None
 
-    def add(self, message: int) -> None:
+    def _add(self, message: int) -> None:
         self._arrived_view[message] = True
         self._pending.append(message)
 
-    def extend(self, messages: Iterable[int]) -> None:
-        added = as_messages(messages, self.code)
+    def _extend(self, added: IntArray) -> None:
         self._arrived[added] = True
         self._batches.append(added)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import final
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes import GradientCode
-from erasurehead.decoding._base import Decoder, Decoding, Session, as_messages, first_times
+from erasurehead.decoding._base import Decoder, Decoding, Session, first_times
 from erasurehead.decoding._matrix_products import row_sums
 from erasurehead.errors import invalid
 
@@ -52,8 +51,8 @@ class FirstPerGroup(Decoder):
     def begin(self) -> Session:
         return _GroupSession(self.code, self.groups, self._weights, self.gains)
 
-    def residuals(self, messages: Iterable[int]) -> Array:
-        groups = self.groups[as_messages(messages, self.code)]
+    def _residuals(self, sequence: IntArray) -> Array:
+        groups = self.groups[sequence]
         gained = np.where(first_times(groups, len(self.gains)), self.gains[groups], 0.0)
         return np.maximum(0.0, self.code.n_tasks - np.cumsum(gained))
 
@@ -75,7 +74,7 @@ class _GroupSession(Session):
         self._nobody = code.n_messages  # stands for a group's first message, as long as none has arrived
         self._residual = float(code.n_tasks)
 
-    def add(self, message: int) -> None:
+    def _add(self, message: int) -> None:
         group = self._group_view[message]
         first = self._first_view[group]
         if message < first:
@@ -83,8 +82,7 @@ class _GroupSession(Session):
                 self._residual = max(0.0, self._residual - self._gain_view[group])
             self._first_view[group] = message
 
-    def extend(self, messages: Iterable[int]) -> None:
-        added = as_messages(messages, self.code)
+    def _extend(self, added: IntArray) -> None:
         missing = self._first == self.code.n_messages
         np.minimum.at(self._first, self._group_of[added], added)
         new = missing & (self._first < self.code.n_messages)

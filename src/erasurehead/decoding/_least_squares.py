@@ -74,7 +74,7 @@ class _LeastSquaresSession(Session):
         self._count = 0
         self._latest: tuple[int, Decoding] | None = None
 
-    def add(self, message: int) -> None:
+    def _add(self, message: int) -> None:
         if not self._arrived[message]:
             self._arrived[message] = True
             self._count += 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cached_property
 from typing import final
 
@@ -13,7 +12,7 @@ from erasurehead.codes import GradientCode
 from erasurehead.codes._exact_weights import ExactWeights, exact_weights
 from erasurehead.codes._exactness import DENSE, EXACT
 from erasurehead.codes._sparse_elimination import eliminated
-from erasurehead.decoding._base import Decoder, Decoding, Session, as_messages, residual_of
+from erasurehead.decoding._base import Decoder, Decoding, Session, residual_of
 
 _WORK = 5e8  # number of multiplications that one set may cost: a quarter of a second
 _FAR = 1e-4  # if erased messages would need a weight above this, the residual check is skipped
@@ -110,14 +109,13 @@ class _NullSpaceSession(Session):
         self._solved_with = -1
         self._solution: Decoding | None = None
 
-    def add(self, message: int) -> None:
+    def _add(self, message: int) -> None:
         if not self._arrived[message]:
             self._arrived[message] = True
             self._missing -= 1
             self._inner.add(message)
 
-    def extend(self, messages: Iterable[int]) -> None:
-        added = as_messages(messages, self.code)
+    def _extend(self, added: IntArray) -> None:
         self._arrived[added] = True
         self._missing = int(np.count_nonzero(~self._arrived))
         self._inner.extend(added)

@@ -215,7 +215,11 @@ class _Sets:
     def __init__(self, code: GradientCode, stragglers: int, samples: int | None, seed: int, decoder: Decoder) -> None:
         self.code = code
         self.stragglers = stragglers
-        self.samples = (200 if code.n_workers <= 100 else 50) if samples is None else check_count("samples", samples)
+        self.samples = (
+            (200 if code.n_workers <= 100 else 50)
+            if samples is None
+            else check_count("samples", samples, at_most=1_000_000)
+        )
         self._seed = seed
         self._decoder = decoder
         self._squares = row_sums(code, power=2)

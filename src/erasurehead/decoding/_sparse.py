@@ -13,7 +13,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead.codes import GradientCode
 from erasurehead.codes._exactness import EXACT
-from erasurehead.decoding._base import Decoder, Decoding, Session, as_messages, first_times, residual_of
+from erasurehead.decoding._base import Decoder, Decoding, Session, first_times, residual_of
 from erasurehead.decoding._least_squares import LeastSquaresDecoder
 from erasurehead.decoding._matrix_products import row_sums
 from erasurehead.errors import check_count, invalid
@@ -189,8 +189,8 @@ class SparseLeastSquares(Decoder):
     def residual(self, messages: Iterable[int]) -> float:
         return self.decode(messages).residual
 
-    def residuals(self, messages: Iterable[int]) -> Array:
-        return _SparseSession(self).follow(as_messages(messages, self.code))
+    def _residuals(self, sequence: IntArray) -> Array:
+        return _SparseSession(self).follow(sequence)
 
 
 @final
@@ -212,13 +212,12 @@ class _SparseSession(Session):
         self._followed: BoolArray = np.zeros(code.n_messages, dtype=bool)
         self._last = float(code.n_tasks)
 
-    def add(self, message: int) -> None:
+    def _add(self, message: int) -> None:
         if not self._seen_view[message]:
             self._seen_view[message] = True
             self._pending.append(message)
 
-    def extend(self, messages: Iterable[int]) -> None:
-        added = as_messages(messages, self.code)
+    def _extend(self, added: IntArray) -> None:
         new = np.zeros(self.code.n_messages, dtype=bool)
         new[added] = True
         new &= ~self._seen

@@ -10,7 +10,7 @@ from scipy import special
 
 from erasurehead._internal.arrays import Array
 from erasurehead.delays._trace import Trace
-from erasurehead.errors import check_count, invalid, real
+from erasurehead.errors import check_size, invalid, real
 
 _SURE = 0.01  # probability of naming any worker although all are alike
 
@@ -49,7 +49,7 @@ def slow_workers(trace: Trace, at_least: float = 1.1, rounds: int | None = None)
     if not real(at_least) >= 1.0:
         raise invalid("at_least", "must be a number of at least 1", at_least)
     if rounds is not None:
-        rounds = check_count("rounds", rounds)
+        rounds = check_size("rounds", rounds)
     ranks, variances = _places(trace)
     slow: list[SlowWorker] = []
     for worker, name in enumerate(trace.names):

@@ -14,7 +14,7 @@ from erasurehead.delays._base import Delays, check_rows
 from erasurehead.delays._kaplan_meier import kaplan_meier
 from erasurehead.delays._slow_workers import SlowWorker, slow_workers
 from erasurehead.delays._trace import Trace
-from erasurehead.errors import InvalidArgument, check_count, check_size, counted
+from erasurehead.errors import InvalidArgument, check_size, counted
 
 SHARES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 """The quantiles that a summary has; 0 is the smallest delay, 1 the longest."""
@@ -81,7 +81,7 @@ def summarize_model(model: Delays, n_workers: int, steps: int = 1000) -> Summary
         steps: number of steps to draw, at least 1.
     """
     check_size("n_workers", n_workers)
-    check_count("steps", steps)
+    check_size("steps", steps)
     hint = "look at fewer steps (--steps) or workers (--workers)"
     check_memory(
         f"A table of {counted('step', steps)} of {counted('worker', n_workers)}", _ROOM * steps * n_workers, hint

@@ -102,7 +102,7 @@ class Lives(Rehearsal):
 
     Arguments:
         tables: tables of the run file, above those that drills take by default.
-        count: number of lives, at least 1.
+        count: number of lives, 1 to 100,000.
         seed: seed of the strikes.
         out: folder for lives that have broken a promise, which must be unused; by default a new one in `drills`.
 
@@ -111,7 +111,7 @@ class Lives(Rehearsal):
     """
 
     def __init__(self, tables: Entries, count: int, seed: int = 0, out: StrPath | None = None) -> None:
-        self.count = check_count("lives", count)
+        self.count = check_count("lives", count, at_most=100_000)
         super().__init__(merged({"delays": {"model": DELAYS}}, tables), _SECONDS, seed, out, _CHECKPOINTS)
         self._aborted = False
 

@@ -43,7 +43,7 @@ def race(
         optimizer: makes a new optimizer at its initial model for each run.
         goal: `("gap", 0.01)`, or a metric of the problem and the value to reach, such as `("auc", 0.84)`.
         max_steps: number of steps after which a run is given up, at least 1.
-        repeats: number of runs of a setting before it is compared closely with others, at least 1.
+        repeats: number of runs of a setting before it is compared closely with others, 1 to 10,000.
         progress: called after each setting with the number of settings done and their total.
         solver: makes a new optimizer at its initial model for `adaptive` settings; by default they use `optimizer`,
             and are tried like all others.
@@ -51,7 +51,7 @@ def race(
     Returns:
         The trials, the quickest first.
     """
-    check_count("repeats", repeats)
+    check_count("repeats", repeats, at_most=10_000)
     trainer = Trainer(problem, optimizer, goal, max_steps)
     own = None if solver is None else Trainer(problem, solver, goal, max_steps)
     runs = Runs(trainer, plan.delays, plan.n_workers, plan.seconds_per_task, plan.late, own)

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingType
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.partition import split_samples
 from erasurehead.delays import Bootstrap
-from erasurehead.errors import check_count
+from erasurehead.errors import check_size
 from erasurehead.problems import Problem, _kernels as kernels
 
 _SECONDS = 0.5  # time limit of a measurement
@@ -95,7 +95,7 @@ def measure_task(problem: Problem, n_tasks: int) -> float:
     Returns:
         Seconds of processor time.
     """
-    check_count("n_tasks", n_tasks)
+    check_size("n_tasks", n_tasks)
     ranges = split_samples(problem.n_samples, n_tasks)
     chosen = sorted({(n_tasks - 1) * number // (_FEW - 1) for number in range(_FEW)})
     kernels.load_with(problem.preload)

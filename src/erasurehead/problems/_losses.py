@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_size, invalid
 from erasurehead.problems import _kernels as kernels
 from erasurehead.problems._checks import check_not_lost, check_squares
 from erasurehead.problems._metrics import accuracy, areas, r_squared
@@ -211,7 +211,7 @@ class SoftmaxLoss(SampleLoss):
     endless = True
 
     def __init__(self, n_classes: int) -> None:
-        self.n_outputs = check_count("n_classes", n_classes, at_least=2)
+        self.n_outputs = check_size("n_classes", n_classes, at_least=2)
 
     def labels(self, values: Array, argument: str) -> Labels:
         distinct = np.unique(values)

@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, check_size, invalid
 from erasurehead.problems._base import Problem, Shard
 from erasurehead.problems._checks import check_design, check_target, check_test_pair
 from erasurehead.problems._design_matrices import DenseDesign
@@ -58,7 +58,7 @@ class TwoLayerNetwork(Problem):
         self.n_classes = max(2, int(values.max()) + 1)
         self._loss = SoftmaxLoss(self.n_classes)
         self._labels: Labels = self._loss.labels(values, "y")
-        self.hidden = check_count("hidden", hidden)
+        self.hidden = check_size("hidden", hidden)
         self.seed = check_count("seed", seed, at_least=0)
         self.n_samples, self.n_features = self._X.shape
         first = self.n_features * hidden

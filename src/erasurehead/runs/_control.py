@@ -9,7 +9,7 @@ from pathlib import Path
 from erasurehead._internal.atomic_files import writing
 from erasurehead._internal.documents import from_json
 from erasurehead._internal.storage.folders import Folder
-from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument, check_count
+from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument, check_count, check_size
 from erasurehead.runs._locks import is_locked
 from erasurehead.runs._names import CONFIG, CONTROL, LOCK, check_tame
 
@@ -52,7 +52,7 @@ def ask_for_workers(folder: Path, workers: int) -> None:
         DataError: if no run is running there, or its folder is damaged.
         RecordsError: if the folder cannot be written to.
     """
-    check_count("workers", workers)
+    check_size("workers", workers)
     check_tame(folder)
     if not is_locked(folder / LOCK):
         raise DataError(

@@ -136,7 +136,7 @@ def compute_once(n_workers: int, load: int | None = None, pieces: int = 6, sums:
             less, for six pieces, and one more round trip a step. For large dense models.
     """
     load = _load_of(load, n_workers)
-    pieces = check_count("pieces", pieces)
+    pieces = check_size("pieces", pieces)
     code = _several_messages.multi_message(n_workers, load * pieces, n_workers * pieces, pieces)
     return _once(bool(sums), custom(code, wait_rules.decodable(), name="compute_once"))
 
@@ -390,7 +390,7 @@ def rennala(n_workers: int, batch: int, messages: int = 1) -> Scheme:
         batch: gradients per step, in 1..n_workers * messages.
         messages: gradients that a worker can bring in a step.
     """
-    n_tasks = n_workers * check_count("messages", messages)
+    n_tasks = n_workers * check_size("messages", messages)
     return _rennala(check_count("batch", batch, 1, n_tasks), n_tasks, n_workers)
 
 

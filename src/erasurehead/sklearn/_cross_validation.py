@@ -17,7 +17,7 @@ from sklearn.model_selection import check_cv
 
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.documents import PlainData
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_size, invalid
 from erasurehead.sklearn._base import LinearEstimator
 from erasurehead.sklearn._classification import LogisticModel, LogisticRegression
 from erasurehead.sklearn._regression import ElasticNet, Ridge, TargetModel
@@ -101,7 +101,7 @@ class LogisticRegressionCV(PenaltySearch, LogisticModel):
 
     def _path(self, X: Any, y: Array, weights: Array | None) -> Sequence[float]:
         if np.ndim(self.Cs) == 0:
-            return np.logspace(-4.0, 4.0, check_count("Cs", self.Cs)).tolist()
+            return np.logspace(-4.0, 4.0, check_size("Cs", self.Cs)).tolist()
         return sorted(_strengths("Cs", self.Cs))
 
 
@@ -158,7 +158,7 @@ class ElasticNetCV(PenaltySearch, TargetModel):
     def _path(self, X: Any, y: Array, weights: Array | None) -> Sequence[float]:
         if np.ndim(self.alphas):
             return sorted(_strengths("alphas", self.alphas), reverse=True)
-        count = check_count("alphas", self.alphas)
+        count = check_size("alphas", self.alphas)
         l1_ratio = check_number("l1_ratio", self.l1_ratio, 1.0)
         if not l1_ratio:
             raise invalid("alphas", "must be numbers to try where l1_ratio is 0", count, "such as (0.01, 0.1)")

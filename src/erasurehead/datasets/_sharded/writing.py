@@ -28,7 +28,7 @@ from erasurehead.datasets._sharded.shard_files import RowFiles, write_supports, 
 from erasurehead.datasets._sharded.spool import Spool, bucket_edges
 from erasurehead.datasets._sources import Asked, asked, source_of
 from erasurehead.datasets._sources.rows import CHANGED, Fitted, RowSource, remarks
-from erasurehead.errors import DataError, check_choice, check_count, counted, invalid
+from erasurehead.errors import DataError, check_choice, check_count, check_size, counted, invalid
 
 BLOCK = 1 << 24
 """Bytes of encoded rows that are collected before they are written, and that a bucket holds; about three times as much
@@ -87,7 +87,7 @@ def shard(
             folder is not empty.
         OSError: for example if the disk is full. Nothing is left of the folder then.
     """
-    check_count("n_tasks", n_tasks)
+    check_size("n_tasks", n_tasks)
     check_count("block", block)
     check_choice("access", access, ACCESS)
     tell: Callable[[str], None] = say or (lambda text: None)
