@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from erasurehead.engines._base import MessageLost
 from erasurehead.errors import InvalidArgument, Unreachable
 from erasurehead.faults import FaultPolicy
 from erasurehead.optimizers import GradientDescent
-from erasurehead.problems import LeastSquares
+from erasurehead.problems import LeastSquares, Shard
 from erasurehead.training import Run, train
 
 from ..arrays import Array
@@ -57,6 +57,26 @@ def trained(code: GradientCode, faults: dict[int, str], fault_policy: FaultPolic
     optimizer = GradientDescent(PROBLEM.initial(), rate=0.1)
     scheme = schemes.custom(code, rule or f"first({code.n_workers})")
     return train(PROBLEM, scheme, optimizer, engine, STEPS, fault_policy=fault_policy)
+
+
+def test_what_a_message_is_refused_for_is_said_once() -> None:
+    class Broken(LeastSquares):
+        def shard(self, tasks: Sequence[slice]) -> Shard:
+            shard = super().shard(tasks)
+            right = shard.combine
+
+            def combine(local: Array, coefficients: Array, step: int, out: Array) -> float:
+                if step and tasks[0].start == 0:
+                    raise ValueError("no such column")
+                return right(local, coefficients, step, out)
+
+            shard.combine = combine  # type: ignore[method-assign]
+            return shard
+
+    problem = Broken(RNG.standard_normal((24, 3)), RNG.standard_normal(24))
+    scheme, optimizer = schemes.exact(6, load=2), GradientDescent(np.zeros(3), 0.01)
+    with pytest.raises(Unreachable, match=r"message 0 is refused: ValueError: no such column"):
+        train(problem, scheme, optimizer, VirtualEngine(), 3)
 
 
 def said(run: Run) -> str:

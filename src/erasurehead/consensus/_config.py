@@ -69,7 +69,7 @@ class ConsensusSection(Section):
         32, "Samples per gradient; 0 for all samples of a peer.", option="--batch", metavar="N", ge=0, le=10_000_000
     )
     rate: float | str = key(
-        0.05, "Step size, or a schedule such as 'geometric(0.1, 0.99)'.", option="--rate", metavar="RATE"
+        0.05, "Step size, or a schedule such as 'geometric(0.1, 0.99)'.", option="--rate", metavar="NUMBER|SCHEDULE"
     )
     orphans: Literal["out", "taken over"] = key(
         "out",

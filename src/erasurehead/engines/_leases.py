@@ -76,7 +76,7 @@ class VirtualLease(Lease):
             raise EngineError(_RELEASED)
         program, flight, spec = self._source
         if self._lost:
-            raise MessageLost(f"message {spec.message}: it could not be used in the recorded run")
+            raise MessageLost("it could not be used in the recorded run")
         shared = spec.content if program.pure else None
         vector = self._own if shared is None else flight.vectors.get(shared)
         if vector is None:
@@ -84,7 +84,7 @@ class VirtualLease(Lease):
             try:
                 program.compute(spec, program.take(flight.order), vector)
             except Exception as error:
-                raise MessageLost(f"message {spec.message}: {told(error)}") from error
+                raise MessageLost(told(error)) from error
             if shared is None:
                 self._own = vector
             else:

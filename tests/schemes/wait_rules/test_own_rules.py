@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -68,6 +69,14 @@ def test_a_rule_that_stops_at_its_own_wake_up_stops(seconds: float, strictly: bo
     for row in run.steps:
         assert row.waited >= seconds
         assert row.waited == pytest.approx(max(seconds, row.waited if row.arrived < 6 else seconds), rel=1e-9)
+
+
+@pytest.mark.parametrize("wake", ["soon", math.nan, [1.0]])
+def test_a_wake_up_that_is_no_number_of_seconds_is_named(wake: Any) -> None:
+    with pytest.raises(
+        InvalidArgument, match=r"wake\(view\) of the wait rule my_own_rule\(\) must be a number of seconds"
+    ):
+        trained(Own(lambda view: False, lambda view: wake))
 
 
 @pytest.mark.parametrize("wake", [-1.0, 0.0, 1e-12, 0.05, math.inf, None])

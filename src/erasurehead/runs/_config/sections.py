@@ -306,7 +306,7 @@ class OptimizerSection(Section):
         "largest curvature, and less for gradients that are some steps old (ringleader, ringmaster, "
         "asynchronous(rescaled=True)).",
         option="--rate",
-        metavar="RATE",
+        metavar="NUMBER|SCHEDULE",
         examples=[10.0, "geometric(0.1, 0.99)"],
     )
     momentum: float | None = key(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from erasurehead.errors import invalid
+from erasurehead.errors import invalid, real
 from erasurehead.schemes.wait_rules._base import WaitRule
 from erasurehead.schemes.wait_rules._view import View
 
@@ -47,7 +47,7 @@ class Alarm:
         wake = self._rule.wake(view) if self._names_times else None
         if wake is None or wake == math.inf:
             return None
-        if math.isnan(wake):
+        if math.isnan(real(wake)):
             raise invalid(f"wake(view) of the wait rule {self._rule}", "must be a number of seconds, or None", wake)
         if self._rings >= _MOST_RINGS:
             return None
