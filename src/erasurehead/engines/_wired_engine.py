@@ -24,7 +24,7 @@ from erasurehead.engines._base import PRECISE, Arrived, Engine, Event, Lease, Me
 from erasurehead.engines._engine_around import EngineAround, ProgramAround
 from erasurehead.engines._wires import Bytes, Cast, Wire
 
-_BYTES = "uint8"
+BYTES = "uint8"
 
 
 @final
@@ -71,7 +71,7 @@ class WiredProgram(ProgramAround):
     def _sent(self, spec: MessageSpec) -> MessageSpec:
         length = spec.length // spec.vectors
         nbytes = sum(wire.nbytes(length) for wire in _wires(self.wire, spec.vectors))
-        return replace(spec, length=nbytes, dtype=_BYTES)
+        return replace(spec, length=nbytes, dtype=BYTES)
 
 
 def _first(spec: MessageSpec) -> MessageSpec:
@@ -156,7 +156,7 @@ class WiredEngine(EngineAround):
 
     def next_event(self, until: float | None = None) -> Event | None:
         event = self.engine.next_event(until)
-        if not isinstance(event, Arrived) or event.spec.dtype != _BYTES:  # as it was computed
+        if not isinstance(event, Arrived) or event.spec.dtype != BYTES:  # as it was computed
             return event
         decoded = _Decoded(event, self.wire)
         return replace(event, read=decoded.read, lease=decoded)

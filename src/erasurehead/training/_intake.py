@@ -10,9 +10,10 @@ from typing import final
 from erasurehead._internal.late_work import rounds_kept
 from erasurehead.engines import Arrived, Died, Failed, Joined, Order
 from erasurehead.engines._base import REPORTS, Event
+from erasurehead.errors import invalid
 from erasurehead.faults._byzantine import unusable
 from erasurehead.optimizers._order_kinds import work_of
-from erasurehead.training._callbacks import Callback, StepLog
+from erasurehead.training._callbacks import Callback, Happened, StepLog
 from erasurehead.training._health import HealthMonitor
 from erasurehead.training._late_messages import LateMessages
 from erasurehead.training._round_state import Round
@@ -73,6 +74,8 @@ class Intake:
             else:
                 self._take_late(event, current)
             return
+        if not isinstance(event, Happened):  # pyright: ignore[reportUnnecessaryIsInstance]  # of somebody's own engine
+            raise invalid("what next_event(until) returns", "must be an event, or None once now() is `until`", event)
         own = not isinstance(event, Failed) or event.order_round == current.order.round
         if own:  # that a worker has failed in an earlier round changes nothing in this one
             self.log.event(event, current.order.round, current.came)
@@ -103,7 +106,8 @@ class Intake:
         row, _ = current.assignment.numbers.get((event.worker, event.spec.message), (None, 0))
         # A worker that came back may resend what it had sent before it died.
         if row is None or row in current.arrivals or row in current.view.refused:
-            self.pool.engine.release(event)
+            if event not in current.arrivals.values():  # told twice, it is one message
+                self.pool.engine.release(event)
         else:
             current.arrive(row, event)
             if REPORTS in current.order.note:

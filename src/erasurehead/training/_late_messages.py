@@ -26,7 +26,7 @@ from erasurehead.schemes.wait_rules._view import LateArrival
 from erasurehead.training._assignment import Assignment
 from erasurehead.training._callbacks import StepLog
 from erasurehead.training._health import HealthMonitor
-from erasurehead.training._round_state import Round
+from erasurehead.training._round_state import Round, vector_of
 from erasurehead.training._rows import ArrivalRow
 from erasurehead.training._workers import WorkerPool
 
@@ -140,7 +140,7 @@ class LateMessages(Resumable):
             return ""  # of these tasks, something newer is known
         if aggregated or asked:
             try:
-                vector = np.array(event.read())  # a copy: the slot is released at once
+                vector = np.array(vector_of(event))  # a copy: the slot is released at once
             except MessageLost as lost:
                 return str(lost)
             if reason := self._why_not(event, row, vector, current):

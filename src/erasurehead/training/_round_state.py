@@ -13,6 +13,8 @@ import numpy as np
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes._transforms import shortened
 from erasurehead.decoding._choice import general
+from erasurehead.engines._base import MessageLost
+from erasurehead.engines._wired_engine import BYTES
 from erasurehead.errors import numbered
 from erasurehead.schemes.wait_rules import View
 from erasurehead.training._rows import ArrivalRow, StepRow
@@ -24,6 +26,18 @@ if TYPE_CHECKING:
     from erasurehead.optimizers._base import PartialGradient
     from erasurehead.schemes.wait_rules import WaitRule
     from erasurehead.training._assignment import Assignment
+
+
+def vector_of(event: Arrived) -> Array:
+    """Return what a message holds.
+
+    Raises:
+        MessageLost: if it is lost, or an engine of somebody's own has something else: one number would count for all.
+    """
+    vector, length = event.read(), event.spec.length
+    if event.spec.dtype != BYTES and np.shape(vector) != (length,):
+        raise MessageLost(f"its vector is of shape {np.shape(vector)}, which must be ({length},)")
+    return vector
 
 
 @dataclass(eq=False)
@@ -76,7 +90,7 @@ class Round:
 
     def read(self, message: int) -> Array:
         """Return the vector of a message that has arrived."""
-        return self.arrivals[message].read()
+        return vector_of(self.arrivals[message])
 
     @property
     def outstanding(self) -> list[int]:

@@ -13,7 +13,7 @@ from enum import Enum, auto
 from typing import final
 
 from erasurehead._internal.signals import overdue
-from erasurehead.errors import ErasureHeadError, NothingUnderWay, Unreachable, invalid, numbered
+from erasurehead.errors import EngineError, ErasureHeadError, NothingUnderWay, Unreachable, invalid, numbered
 from erasurehead.faults._byzantine import NOT_FINITE
 from erasurehead.schemes.wait_rules import Verdict
 from erasurehead.schemes.wait_rules._alarm import Alarm
@@ -27,7 +27,9 @@ from erasurehead.training._workers import WorkerPool
 
 STUCK = (
     "step {step}: the wait rule {rule} goes on waiting, although nobody will answer any more and it names no later "
-    "time at which to ask it again; let its `verdict` stop when nothing is pending, or at the time that `wake` says."
+    "time at which to ask it again; let its `verdict` stop when nothing is pending, or at the time that `wake` says. "
+    "If the engine is your own, its events may name workers, messages or rounds that were not asked for: see "
+    "`erasurehead.testing.EngineConformance`."
 )
 
 TIME_IS_UP = "The time limit of the run has passed."
@@ -223,6 +225,8 @@ class Waiting:
             if self._waits_for is WaitsFor.REST:
                 raise
             raise NothingUnderWay(STUCK.format(step=current.order.step, rule=current.rule)) from error
+        if not engine.now() >= now:
+            raise EngineError(f"the clock of the engine {engine.name!r} went back: now() must never fall.")
         now = engine.now()
         if event is None and now >= time_is_up:
             raise TimeIsUp(TIME_IS_UP)
