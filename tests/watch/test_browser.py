@@ -208,3 +208,19 @@ def test_a_live_page_follows_and_says_when_it_ends(page: Browser, run_folder: Pa
         over.set()
         reader.join()
     page.complaints = [one for one in page.complaints if "net::ERR_" not in one]  # that the server is gone
+
+
+KEY = "getComputedStyle(document.querySelector('#lanes-key .key'))"
+
+
+def test_on_paper_and_in_forced_colours_nothing_is_lost(page: Browser, run_folder: Path, tmp_path: Path) -> None:
+    shown(page, write_report(run_folder, tmp_path / "run.html"))
+    assert "all steps were taken" in page.ask("document.getElementById('facts').textContent")
+    colour = page.ask(f"{KEY}.backgroundColor")
+    page.call("Emulation.setEmulatedMedia", features=[{"name": "forced-colors", "value": "active"}])
+    assert page.ask(f"{KEY}.backgroundColor") == colour
+    assert page.ask("getComputedStyle(document.getElementById('log')).borderTopWidth") == "3px"
+    page.call("Emulation.setEmulatedMedia", media="print")
+    assert page.ask(f"{KEY}.printColorAdjust") == "exact"
+    assert page.ask("getComputedStyle(document.querySelector('.scroll')).maxHeight") == "none"
+    page.call("Emulation.setEmulatedMedia", media="")
