@@ -21,6 +21,8 @@ from erasurehead.consensus import Crash
 from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument
 from erasurehead.jax._averages import Averages
 from erasurehead.jax._form import PytreeForm
+from erasurehead.jax._model import PytreeModel
+from erasurehead.jax._programs import Programs
 
 from ..torch.small import Death
 from .small import ADAM, MOMENTUM, Params, X, Y, alone, batch, loop, loss, loss_of, net, weights
@@ -35,6 +37,34 @@ def apart(one: Params | None, other: Params | None) -> float:
     assert one is not None
     assert other is not None
     return float(np.abs(weights(one) - weights(other)).max())
+
+
+@pytest.mark.parametrize("first", [np.ones(20, np.float32), {"w": np.ones((4, 3)), "b": np.ones(8)}])
+@pytest.mark.parametrize("optimizer", [MOMENTUM, optax.sgd(0.1, 0.9, nesterov=True)])
+def test_a_version_and_the_step_after_it_are_the_same_in_one_run_and_in_two(first: Any, optimizer: Any) -> None:
+    def quadratic(params: Any, batch: Any) -> Any:
+        return sum((leaf**2 * batch).sum() for leaf in jax.tree.leaves(params))
+
+    form = PytreeForm.of(first)
+    programs = Programs(quadratic, optimizer, form, False, False, False)
+    before, newest = (np.linspace(low, 3.0, 20, dtype=np.float32) for low in (1.0, 2.0))
+    told, found = newest.copy(), []
+    for settles in (False, True):
+        model = PytreeModel(programs, optimizer, form, jax.tree.map(jnp.asarray, first))
+        momentum = model.momentum()
+        assert momentum is not None
+        momentum.keep()
+        for _ in range(2):
+            model.differentiate(np.float32(1.0), None)
+            momentum.set(before, newest, 1.0)
+            model.write(newest)
+            if settles:
+                model.settle()
+                assert np.array_equal(weights(model.params), newest)
+            model.step()
+        found.append((weights(model.params), weights(model.state)))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
+    assert np.array_equal(newest, told)  # whose memory others may read
 
 
 def epochs(count: int = 2, optimizer: Any = MOMENTUM, **options: Any) -> Callable[[], Params]:

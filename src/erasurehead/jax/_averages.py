@@ -172,37 +172,47 @@ class Averages:
     # The team's averages
 
     def with_momentum(
-        self, state: Any, kept: dict[str, Any], rates: Any, before: list[Any], newest: list[Any], steps: Any
+        self, state: Any, before: Any, newest: Any, kept: dict[str, Any] | None, rates: Any, steps: Any
     ) -> tuple[Any, Any, Any]:
         """Return parameters, a state with the momentum by which so many steps lead to them, and its `rates`.
 
         Arguments:
             state: of a rank.
-            kept: the team's last momentum, by paths.
+            before, newest: vectors of the parameters from which the steps lead, and to which.
+            kept: the team's last momentum, by paths; None where no parameter's is Nesterov's.
             rates: those of the steps; a schedule may have others after them.
-            before, newest: leaves from which the steps lead, and to which.
             steps: their number.
         """
-        back = [old - new for old, new in zip(before, newest, strict=True)]
-        moved = dict(zip(self._form.paths, zip(back, 1.0 / (rates[0] * steps), rates[1], strict=True), strict=True))
+        form = self._form
+        back = [old - new for old, new in zip(form.parts(before), form.parts(newest), strict=True)]
+        moved = dict(zip(form.paths, zip(back, 1.0 / (rates[0] * steps), rates[1], strict=True), strict=True))
 
         def momentum(path: str, leaf: Any) -> Any:
             by, scale, decay = moved[path]
-            found = (by * scale + decay * kept[path]) / (1.0 + decay)
+            found = by * scale if kept is None else (by * scale + decay * kept[path]) / (1.0 + decay)
             return jnp.where(jnp.isfinite(scale), found, leaf).astype(leaf.dtype)
 
-        leaves = [jnp.copy(leaf).astype(dtype) for leaf, dtype in zip(newest, self._form.dtypes, strict=True)]
-        return jax.tree.unflatten(self._form.tree, leaves), _replaced(state, trace=momentum), self.rates(state)
+        return form.params(newest), _replaced(state, trace=momentum), self.rates(state)
 
-    def with_moments(self, state: Any, leaves: list[list[Any]], steps: Any) -> Any:
-        """Return a state with other moments, the first ones first if there are any, and another number of steps."""
-        moments = [dict(zip(self._form.paths, each, strict=True)) for each in leaves]
+    def with_moments(self, state: Any, newest: Any, steps: Any) -> tuple[Any, Any]:
+        """Return parameters, and a state with other moments and another number of steps.
+
+        Arguments:
+            state: of a rank.
+            newest: a vector of the parameters, their first moments if there are any, and their second ones.
+            steps: the number.
+        """
+        form, length = self._form, sum(self._form.sizes)
+        moments = [
+            dict(zip(form.paths, form.parts(newest[begin : begin + length]), strict=True))
+            for begin in range(length, (2 + self.first) * length, length)
+        ]
 
         def first(path: str, leaf: Any) -> Any:
-            return jnp.copy(moments[0][path]).astype(leaf.dtype)
+            return moments[0][path].astype(leaf.dtype)
 
         def second(path: str, leaf: Any) -> Any:
-            return jnp.copy(moments[-1][path]).astype(leaf.dtype)
+            return moments[-1][path].astype(leaf.dtype)
 
         def largest(path: str, leaf: Any) -> Any:
             return jnp.maximum(leaf, second(path, leaf))
@@ -210,7 +220,7 @@ class Averages:
         def count(_: str, leaf: Any) -> Any:
             return jnp.asarray(steps, leaf.dtype)
 
-        return _replaced(state, mu=first, nu=second, nu_max=largest, count=count)
+        return form.params(newest), _replaced(state, mu=first, nu=second, nu_max=largest, count=count)
 
     def prepared(self, params: Any, state: Any, gradients: Any, share: Any) -> tuple[Any, list[Any]]:
         """Return a state that will add a part of a gradient's square less, and what the optimizer will square."""

@@ -98,9 +98,14 @@ class PytreeForm:
         """Return the parts of a vector that are leaves, of one dimension each."""
         return [vector[place] for place, _ in self._places]
 
-    def parts(self, vector: Array) -> list[Array]:
-        """Return the parts of a vector that are leaves, as views."""
+    def parts(self, vector: Any) -> list[Any]:
+        """Return the parts of a vector that are leaves: views, if it is one of NumPy."""
         return [vector[place].reshape(shape) for place, shape in self._places]
+
+    def params(self, vector: Any) -> Any:
+        """Return the parameters that lie in a vector, in a program: copies, even if there is only one."""
+        every = zip(self.parts(vector), self.dtypes, strict=True)
+        return jax.tree.unflatten(self.tree, [jnp.copy(part).astype(dtype) for part, dtype in every])
 
     def seen(self, leaves: list[Any]) -> Iterator[Array]:
         """Yield what is in arrays, each to be read at once: as long as it is had, an array cannot be given away."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from collections.abc import Callable
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from erasurehead.jax._form import PytreeForm, Transformation, jax, jnp, mapped
 from erasurehead.jax._programs import Programs
 from erasurehead.torch._rank_model import RankModel, TeamMoments, TeamMomentum
 from erasurehead.torch._streams import subtract
+
+_Version: TypeAlias = Callable[[Any, Any, Any], tuple[Any, Any]]
+"""Parameters, state, and a gradient or None, to parameters and state of a version, after a step if there is one."""
 
 
 def named(tree: Any) -> dict[str, Any]:
@@ -49,8 +53,7 @@ class PytreeModel(RankModel):
         params: the first ones.
 
     Attributes:
-        params, state: as they are now.
-        written: the vector that parameters have been made of already, beside a momentum.
+        written: the vector that parameters have been made of already, beside what is averaged.
         gradient: of the step under way.
         terms: of its sum, where it is one: by what each is multiplied, and gradients.
     """
@@ -63,14 +66,47 @@ class PytreeModel(RankModel):
         self.dtype, self.n_tensors = form.wide, len(form.paths)
         self.n_parameters = self.length = sum(form.sizes)
         (self._device,) = jax.tree.leaves(params)[0].devices()
-        self.params = mapped(jnp.copy, params)
-        state = mapped(jnp.copy, optimizer.init(self.params))  # which may hold the parameters themselves
-        self.state: Any = jax.device_put(state, self._device)  # so that all that is made of it stays there
+        self._params = mapped(jnp.copy, params)
+        state = mapped(jnp.copy, optimizer.init(self._params))  # which may hold the parameters themselves
+        self._state: Any = jax.device_put(state, self._device)  # so that all that is made of it stays there
+        self._version: _Version | None = None  # that was taken, and that parameters and state are yet to become
         self.written: Array | None = None
         self.gradient: Any = None
         self.terms: list[tuple[float, Any]] = []
         self._lent: tuple[Any, Any] = None, None
         self._finite = True
+
+    @property
+    def params(self) -> Any:
+        """The parameters as they are now."""
+        self.settle()
+        return self._params
+
+    @property
+    def state(self) -> Any:
+        """The optimizer's state as it is now."""
+        self.settle()
+        return self._state
+
+    @state.setter
+    def state(self, state: Any) -> None:
+        self._state = state
+
+    def go_on_from(self, version: _Version, vector: Array) -> None:
+        """Go on from a version that was taken, in one run with the step that may follow.
+
+        Arguments:
+            version: makes parameters and state those of the version.
+            vector: which begins with its parameters.
+        """
+        self.own()
+        self._version, self.written = version, vector
+
+    def settle(self, gradient: Any = None) -> None:
+        """Be what the version is that was taken, after a step with a gradient if there is one."""
+        version, self._version = self._version, None
+        if version is not None:
+            self._params, self._state = version(self._params, self._state, gradient)
 
     # What the script gives and gets
 
@@ -82,17 +118,18 @@ class PytreeModel(RankModel):
     def take_back(self, params: Any, state: Any) -> None:
         """Go on from what the script has, if it is not what it was lent; else from what has become of that."""
         if params is not self._lent[0]:
-            self.params = params
+            self._params = params
         if state is not self._lent[1]:
-            self.state = state
+            self._state = state
         self._lent = None, None
 
     def own(self) -> None:
         """Let parameters and state be given away in a step: copies, if the script has them."""
-        if self.params is self._lent[0]:
-            self.params = mapped(jnp.copy, self.params)
-        if self.state is self._lent[1]:
-            self.state = mapped(jnp.copy, self.state)
+        self.settle()
+        if self._params is self._lent[0]:
+            self._params = mapped(jnp.copy, self._params)
+        if self._state is self._lent[1]:
+            self._state = mapped(jnp.copy, self._state)
 
     def differentiate(self, batch: Any, words: Any) -> Any:
         """Compute the gradient; return what the loss returns."""
@@ -113,20 +150,20 @@ class PytreeModel(RankModel):
 
     def step(self) -> None:
         """Make the optimizer's step."""
-        self.own()
-        self.params, self.state = self.programs.update(self.params, self.state, self.gradient)
+        if self._version is not None:
+            self.settle(self.gradient)
+        else:
+            self.own()
+            self._params, self._state = self.programs.update(self._params, self._state, self.gradient)
 
     def alone(self, batch: Any, words: Any) -> Any:
         """Do both at once, for a team of one."""
-        self.params, self.state, metrics = self.programs.alone(self.params, self.state, batch, words)
+        self._params, self._state, metrics = self.programs.alone(self._params, self._state, batch, words)
         return metrics
 
-    def at(self, vector: Array) -> Any:
-        """Return the parameters that lie in a vector."""
-        every = zip(self.form.parts(vector), self.form.dtypes, strict=True)
-        parts = [part.astype(dtype, copy=False) for part, dtype in every]
-        copies = jax.device_put(parts, self._device, may_alias=False)  # they are given away, and what was sent is not
-        return jax.tree.unflatten(self.form.tree, copies)
+    def at(self, vector: Array, room: Any = None) -> Any:
+        """Return the parameters that lie in a vector; in the room of others, which are given away."""
+        return self.programs.at(room, jax.device_put(vector[: self.length], self._device))
 
     # What meetings ask
 
@@ -144,7 +181,8 @@ class PytreeModel(RankModel):
 
     def write(self, vector: Array) -> None:
         if vector is not self.written:
-            self.params = self.at(vector[: self.length])
+            self.own()
+            self._params = self.at(vector, self._params)
         self.written = None
 
     def change(self, before: Array, out: Array) -> bool:
@@ -169,7 +207,7 @@ class PytreeModel(RankModel):
         present[:] = 1.0
 
     def set_gradients(self, vector: Array, present: Array) -> None:
-        self.gradient = self.at(vector)
+        self.gradient = self.at(vector, self.gradient)
 
     def packed(self) -> Any:
         return named(self.state)
@@ -195,16 +233,19 @@ class _Momentum(TeamMomentum):
 
     def set(self, before: Array, newest: Array, steps: float) -> None:
         model = self._model
-        model.own()
-        both = map(model.form.parts, (before, newest))
-        model.params, model.state, rates = model.programs.with_momentum(
-            model.params, model.state, self._kept, self._rates, *both, steps
-        )
-        model.written = newest
-        known = np.asarray(self._rates)
-        if known[1].any() or not known[0].all():  # at a rate of 0, it is not known whether it is Nesterov's
+        model.settle()
+        rates, nesterov = np.asarray(self._rates)
+        kept = self._kept if nesterov.any() else None
+        vectors = before[: model.length], newest[: model.length]
+
+        def version(params: Any, state: Any, gradient: Any) -> tuple[Any, Any]:
+            rest = *vectors, kept, self._rates, steps
+            params, state, self._rates = model.programs.with_momentum(params, state, gradient, *rest)
+            return params, state
+
+        model.go_on_from(version, newest)
+        if kept is not None or not rates.all():  # at a rate of 0, it is not known whether it is Nesterov's
             self._copy()
-        self._rates = rates
 
 
 @final
@@ -228,11 +269,14 @@ class _Moments(TeamMoments):
                 part[...] = own.get(path, 0.0)
         out[-1] = max([self._versions, *(float(leaf) for leaf in read(state, "count").values())])
 
-    def write(self, vector: Array) -> None:
-        self._versions = float(vector[-1])
-        model, each = self._model, np.split(vector[:-1], 1 + self.first)
-        model.own()
-        model.state = model.programs.with_moments(model.state, [*map(model.form.parts, each)], self._versions)
+    def write(self, newest: Array) -> None:
+        self._versions = float(newest[-1])
+        model = self._model
+
+        def version(params: Any, state: Any, gradient: Any) -> tuple[Any, Any]:
+            return model.programs.with_moments(params, state, gradient, newest, self._versions)
+
+        model.go_on_from(version, newest)
 
     def prepare(self, out: Array, ranks: int) -> None:
         model = self._model

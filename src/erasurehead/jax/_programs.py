@@ -50,8 +50,10 @@ class Programs:
         sums: the same without room, of sums that are not divided by their weights; the weight of a mean is 1.
         update: parameters, state and gradient to parameters and state after a step.
         alone: parameters, state, batch and words to parameters and state after a step, and what the loss returns.
-        with_momentum: that of `averages`, after parameters whose room is taken.
-        rates, with_moments, prepared: those of `averages`.
+        at: a vector to the parameters that lie in it, after such whose room is taken, or None.
+        with_momentum, with_moments: those of `averages`, and the step after that with a gradient, if it is not None;
+            after parameters whose room is taken, a state, and the gradient.
+        rates, prepared: those of `averages`.
     """
 
     def __init__(
@@ -93,6 +95,13 @@ class Programs:
             updates, state = optimizer.update(grads, state, params)
             return jax.tree.map(add, params, updates), state
 
+        def taken(made: Callable[..., Any]) -> Callable[..., Any]:
+            def call(_: Any, state: Any, grads: Any, *version: Any) -> tuple[Any, ...]:
+                params, state, *more = made(state, *version)
+                return *((params, state) if grads is None else update(params, state, grads)), *more
+
+            return jax.jit(call, donate_argnums=(0, 1), keep_unused=True)
+
         def alone(params: Any, state: Any, batch: Any, words: Any) -> tuple[Any, Any, Any]:
             metrics, _, grads = differentiated(params, batch, words)
             return *update(params, state, grads), metrics
@@ -103,8 +112,8 @@ class Programs:
         self.alone = _compiled(alone, 2, donate_argnums=(0, 1))
         self.update = jax.jit(update, donate_argnums=(0, 1))
         self.rates = jax.jit(averages.rates)
-        self.with_momentum = jax.jit(_in_room_of(averages.with_momentum), donate_argnums=(0, 1), keep_unused=True)
-        self.with_moments = jax.jit(averages.with_moments, donate_argnums=0)
+        self.at = jax.jit(_in_room_of(form.params), donate_argnums=0, keep_unused=True)
+        self.with_momentum, self.with_moments = taken(averages.with_momentum), taken(averages.with_moments)
         self.prepared = jax.jit(averages.prepared, donate_argnums=1)
 
 

@@ -186,11 +186,7 @@ class JaxTeam(AnyTeam):
         Steps of this rank since then are in them by their share.
         """
         model = self._begun("params")
-        return (
-            mapped(jnp.copy, model.params)
-            if self._meeting is None
-            else model.at(self._meeting.newest()[: model.length])
-        )
+        return mapped(jnp.copy, model.params) if self._meeting is None else model.at(self._meeting.newest())
 
     def batches(self, dataset: Any, batch_size: int, epoch: int | None = None, *, seed: int = 0, **options: Any) -> Any:
         """Return this rank's batches of an epoch in which the team has each sample once.

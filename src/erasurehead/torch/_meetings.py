@@ -205,7 +205,7 @@ class BusyMeeting(Meeting):
             with self.place.held():
                 self.taken, _, newest = self.member.known.latest
             if self._moments is not None:
-                self._moments.write(newest[self._flat.length :])
+                self._moments.write(newest)
             if self._momentum is not None:
                 self._momentum.write(newest)
             self._flat.write(newest)

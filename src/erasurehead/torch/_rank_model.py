@@ -39,8 +39,12 @@ class TeamMoments(ABC):
         """Copy the moments, and then numbers of steps, into a vector; 0 where there are none yet."""
 
     @abstractmethod
-    def write(self, vector: Array) -> None:
-        """Replace the moments by the team's, where there are any."""
+    def write(self, newest: Array) -> None:
+        """Replace the moments by the team's, where there are any.
+
+        Arguments:
+            newest: the model, all moments, `totals` of its parameters, and a counter; it stays as it is.
+        """
 
     @abstractmethod
     def prepare(self, out: Array, ranks: int) -> None:

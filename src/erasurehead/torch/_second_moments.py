@@ -99,9 +99,10 @@ class SharedMoments(TeamMoments):
         for place, parameter in enumerate(self._parameters, self.length):
             out[place] = float(self._optimizer.state.get(parameter, {}).get("step", 0.0))
 
-    def write(self, vector: Array) -> None:
-        self._steps = totals(vector, len(self._parameters)).tolist()
-        for moment, own, state in self._parts(vector, incoming):
+    def write(self, newest: Array) -> None:
+        self._steps = totals(newest, len(self._parameters)).tolist()
+        begin = len(newest) - 1 - 2 * len(self._parameters) - self.length
+        for moment, own, state in self._parts(newest[begin:], incoming):
             moment.copy_(own)
             largest = state.get("max_exp_avg_sq")
             if largest is not None and moment is state[self._keys[-1]]:
