@@ -15,7 +15,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, finite
 
-LARGE = 1 << 22
+LARGE = 1 << 20
 """Elements of vectors that are written past the caches: what is smaller may be read from there next."""
 
 _LINE = 64  # bytes: a line of a cache
