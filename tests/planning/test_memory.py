@@ -37,6 +37,21 @@ def test_carried_work_is_what_a_virtual_run_does() -> None:
     assert [row.residual for row in run.steps] == simulated.residual.tolist()
 
 
+@pytest.mark.parametrize("text", ["compute_once(load=3)", "adaptive(load=2, multi_message=True)"])
+@pytest.mark.parametrize(
+    "model", [EXPONENTIAL, delays.parse("stalls(5, 2, seed=3) + exponential(0.1, seed=4)")], ids=str
+)
+def test_several_messages_of_a_worker_are_carried_on_as_by_an_engine(text: str, model: delays.Delays) -> None:
+    scheme = schemes.parse_scheme(text, 12)
+    timing = scheme.decoder, scheme.rule, model, 60, 0.05
+    at_once = simulate_with_memory(*timing, late="carry", until_newer=scheme.until_newer)
+    by_event = simulate_with_memory(*timing, late="drop(1000)", until_newer=scheme.until_newer)
+    np.testing.assert_allclose(at_once.seconds, by_event.seconds, rtol=1e-9)
+    np.testing.assert_allclose(at_once.residual, by_event.residual, atol=1e-9)
+    assert at_once.arrived.tolist() == by_event.arrived.tolist()
+    assert at_once.messages.tolist() == by_event.messages.tolist()
+
+
 def test_the_measured_ratios_of_both_kinds() -> None:
     """First 11 of 30, mean step over mean delay: 0.45 where late work is dropped, 0.89 where it is carried on."""
     decoder = make_decoder(fractional_repetition(30, 1))

@@ -7,7 +7,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.codes import GradientCode
 from erasurehead.delays import Delays
-from erasurehead.delays._base import room, rows_of
+from erasurehead.delays._base import room, rows_at_of, rows_of
 from erasurehead.delays._ties import precedence
 from erasurehead.errors import check_not_negative
 
@@ -47,13 +47,14 @@ class ArrivalTimes:
             by_worker[senders] = work[messages]
             self._work.append(_alike(by_worker))
 
-    def block(self, first: int, count: int, out: Array | None = None) -> Array:
+    def block(self, first: int, count: int, out: Array | None = None, posted: float | None = None) -> Array:
         """Return the arrival times of steps first..first+count-1, in seconds since the order.
 
         Arguments:
             first: the first step.
             count: number of steps.
             out: array to write to, shape (count, n_messages), C-contiguous; if None, a new one is made.
+            posted: when the order of a single step was given, for delays that follow the clock.
 
         Returns:
             Shape (count, n_messages); inf for a message that never comes.
@@ -61,10 +62,11 @@ class ArrivalTimes:
         code = self.code
         times = room(out, count, code.n_messages)
         if self._one_each:
-            return self._own(first, count, 0, 0, times)
+            return self._own(first, count, 0, 0, posted, times)
         clock = np.zeros((count, code.n_workers))
         for unit, (senders, messages) in enumerate(zip(self._senders, self._messages, strict=True)):
-            clock = self._own(first, count, 0, unit) if self._grows else clock + self._own(first, count, unit, unit)
+            own = self._own(first, count, 0 if self._grows else unit, unit, posted)
+            clock = own if self._grows else clock + own
             times[:, messages] = clock[:, senders]
         return times
 
@@ -87,9 +89,15 @@ class ArrivalTimes:
             places[:, messages] = precedence(self.delays, seed, first, count, code.n_workers, unit)[:, senders]
         return places
 
-    def _own(self, first: int, count: int, unit: int, sent: int, out: Array | None = None) -> Array:
-        work = self._work[sent]
-        times = rows_of(self.delays, first, count, self.code.n_workers, unit, work, out)
+    def _own(
+        self, first: int, count: int, unit: int, sent: int, posted: float | None, out: Array | None = None
+    ) -> Array:
+        work, n_workers = self._work[sent], self.code.n_workers
+        if posted is None:
+            times = rows_of(self.delays, first, count, n_workers, unit, work, out)
+        else:
+            times = room(out, count, n_workers)
+            times[:] = rows_at_of(self.delays, first, posted, n_workers, unit, work)
         if self.seconds_per_task:
             times += self.seconds_per_task * work
         return times

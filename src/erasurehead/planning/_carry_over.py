@@ -25,6 +25,7 @@ from erasurehead.planning._arrivals import ArrivalTimes
 from erasurehead.planning._simulation import Simulation, Watch, check_steps, residuals_at
 from erasurehead.schemes import Aggregation, Scheme
 from erasurehead.schemes.wait_rules import WaitRule
+from erasurehead.schemes.wait_rules._worker_counts import finish_times
 from erasurehead.training._assignment import Assignment
 from erasurehead.training._dialogue import gathered
 from erasurehead.training._round import RoundRunner
@@ -87,9 +88,9 @@ def simulate_with_memory(
 ) -> Simulation:
     """Simulate successive steps as the virtual engine runs them, without model and gradients.
 
-    If every worker sends one message and late work is carried on, all workers of a step are simulated at once;
-    otherwise the engine's event queue is used, which handles about 100,000 arrivals a second. For independent steps
-    (`late="preempt"`), `simulate` gives the same results faster.
+    All workers of a step are simulated at once, unless the rule learns, messages grow, or only work that is too old is
+    dropped: then the engine's event queue is used, which handles about 100,000 arrivals a second. For independent steps
+    (`late="preempt"`, and delays that do not follow the clock), `simulate` gives the same results faster.
 
     Arguments:
         decoder: decoder of the code.
@@ -102,7 +103,7 @@ def simulate_with_memory(
         seed: seed that breaks ties between messages that arrive at the same moment.
         watch: called with the steps, in order if there is one chain.
         chains: number of runs into which the steps are split; each begins with idle workers, and they are simulated
-            side by side. Used only if all workers of a step are simulated at once.
+            side by side. Used only if all workers of a step are simulated at once; 1 if delays follow the clock.
         warm: number of steps that each chain simulates before those that are returned, until workers are as busy as in
             a long run. Used only together with `chains`.
         until_newer: whether a newer order ends an older one between two messages of a worker: see `Scheme`.
@@ -116,45 +117,52 @@ def simulate_with_memory(
     check_steps(steps)
     code = decoder.code
     rule.check(decoder)
-    alike = late == "carry" and not rule.remembers and not delays.follows_clock
-    if alike and code.n_messages == code.n_workers and bool((np.diff(code.owner) > 0).all()):
-        return _carried(decoder, rule, delays, steps, seconds_per_task, first_step, seed, watch, chains, warm)
+    alike = late in ("carry", "preempt") and code.messages_per_worker.all() and not code.prior_works.any()
+    if alike and not rule.remembers:
+        timing = decoder, rule, delays, steps, seconds_per_task, first_step
+        return _at_once(*timing, late, seed, watch, chains, warm, until_newer)
     note = {UNTIL_NEWER: True} if until_newer else {}
     return _by_event(decoder, rule, delays, steps, seconds_per_task, first_step, late, seed, watch, note)
 
 
-def _carried(
+def _at_once(
     decoder: Decoder,
     rule: WaitRule,
     delays: Delays,
     steps: int,
     seconds_per_task: float,
     first_step: int,
+    late: LateWork,
     seed: int,
     watch: Watch | None,
     chains: int,
     warm: int,
+    until_newer: bool,
 ) -> Simulation:
     """Simulate all workers of a step at once; a busy worker takes the newest order when its older one is done."""
-    code = decoder.code
+    code, by_clock = decoder.code, delays.follows_clock
+    counts = code.messages_per_worker
+    units = np.minimum(np.arange(int(counts.max())), counts[:, None] - 1)  # the last one, in place of any that lack
+    sent = np.array([code.messages_of(worker)[own] for worker, own in enumerate(units)])
     chains = max(1, min(chains, steps))
     length = -(-steps // chains)
     arrivals = ArrivalTimes(code, delays, seconds_per_task)
     shape = (length, chains)
     seconds, residual = np.full(shape, np.inf), np.full(shape, float(code.n_tasks))
-    arrived = np.zeros(shape, dtype=np.int64)
+    arrived, messages = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
     clock = np.zeros((chains, 1))
     free = np.zeros((chains, code.n_workers))  # when each worker finishes its current work
     begins = first_step + np.arange(chains) * (length + warm)
-    span = max(1, min(length + warm, _HELD // (chains * code.n_workers)))
+    span = 1 if by_clock else max(1, min(length + warm, _HELD // (chains * code.n_messages)))
     alive = np.ones(chains, dtype=bool)
     for low in range(0, length + warm, span):
         count = min(span, length + warm - low)
-        times = np.stack([arrivals.block(int(begin) + low, count, None) for begin in begins], axis=1)
+        posted = float(clock[0, 0]) if by_clock else None
+        times = np.stack([arrivals.block(int(begin) + low, count, None, posted) for begin in begins], axis=1)
         stops = np.full((count, chains), np.inf)
         for row in range(count):  # turn the durations in `times` into arrival times
             started = np.maximum(free, clock)
-            done = times[row] + started
+            done = times[row] + started[:, code.owner]
             np.subtract(done, clock, out=times[row])
             stop = _stop(rule, decoder, times[row], arrivals, begins + low + row, seed)
             stop[~alive] = np.inf
@@ -162,7 +170,9 @@ def _carried(
             if not alive.any():
                 break
             clock = np.where(alive, clock[:, 0] + stop, clock[:, 0])[:, None]
-            free = np.where(started <= clock, done, free)
+            if late == "preempt":  # who is late is idle
+                continue
+            free = np.where(started <= clock, _ends(done, clock, sent, code.owner, until_newer), free)
         numbers = np.arange(low, low + count) - warm
         rows, columns = np.nonzero(np.isfinite(stops) & (numbers >= 0)[:, None])
         places = numbers[rows], columns
@@ -170,13 +180,31 @@ def _carried(
         if len(stop):
             seconds[places] = stop
             residual[places] = lost = residuals_at(decoder, inside, stop)
-            arrived[places] = np.count_nonzero(inside <= stop[:, None], axis=1)
+            arrived[places] = np.count_nonzero(finish_times(inside, code) <= stop[:, None], axis=1)
+            messages[places] = np.count_nonzero(inside <= stop[:, None], axis=1)
             if watch is not None:
                 watch(inside, stop, lost)
         if not alive.any():
             break
-    came = arrived.T.reshape(-1)[:steps]
-    return Simulation(seconds.T.reshape(-1)[:steps], residual.T.reshape(-1)[:steps], came, came.copy())
+    times, lost = (found.T.reshape(-1)[:steps] for found in (seconds, residual))
+    return Simulation(times, lost, *(found.T.reshape(-1)[:steps] for found in (arrived, messages)))
+
+
+def _ends(done: Array, newer: Array, sent: IntArray, owner: IntArray, until_newer: bool) -> Array:
+    """Return when workers are done with an order, shape (chains, n_workers).
+
+    Arguments:
+        done: when each message is, shape (chains, n_messages).
+        newer: when the next order is given, shape (chains, 1).
+        sent: the messages of each worker, in turn, shape (n_workers, most messages).
+        owner: the worker of each message.
+        until_newer: whether that ends the order after the message that is being computed.
+    """
+    last = done[:, sent[:, -1]]
+    if not until_newer:
+        return last
+    later: Array = np.where(done > newer, done, last[:, owner])
+    return np.asarray(later[:, sent].min(axis=2))
 
 
 def _stop(rule: WaitRule, decoder: Decoder, times: Array, arrivals: ArrivalTimes, steps: IntArray, seed: int) -> Array:
