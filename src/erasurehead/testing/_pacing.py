@@ -22,8 +22,8 @@ def at_some_pace(test: Callable[..., None]) -> Callable[..., None]:
     is not repeated.
 
     Arguments:
-        test: a test with an argument `pace`, the factor of its delays. If it takes `tmp_path`, each attempt has a folder
-            of its own there, in which the one before has left nothing.
+        test: a test with an argument `pace`, the factor of its delays. If it takes `tmp_path`, each attempt has an
+            empty folder of its own there.
     """
 
     @functools.wraps(test)
