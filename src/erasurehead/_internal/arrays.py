@@ -97,6 +97,18 @@ def whole_numbers(argument: str, values: object) -> IntArray:
     return whole
 
 
+def check_among(argument: str, numbers: IntArray, count: int, rule: str = "must be among") -> None:
+    """Raise unless all of some whole numbers are in 0..count-1."""
+    for number in (numbers.min(initial=0), numbers.max(initial=0)):
+        if not 0 <= number < count:
+            raise invalid(argument, f"{rule} 0..{count - 1}", int(number))
+
+
+def inverses(lengths: Array) -> Array:
+    """Return one over each number, and 0 for those that are not above 0."""
+    return np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+
+
 @cache
 def dtype_of(name: str) -> np.dtype[Any]:
     """Return a type of elements by its name; `"bfloat16"` and similar types need the package ml_dtypes.

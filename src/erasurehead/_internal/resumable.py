@@ -68,40 +68,34 @@ def checkpointed_names(kind: type) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for base in kind.__mro__[::-1] for name in vars(base).get("checkpointed", ())))
 
 
-class Undeclared:
-    """What objects of users' own classes keep beside their state, to see whether steps change it.
+def check_declared(part: Resumable, before: Mapping[str, bytes]) -> None:
+    """Raise if steps have changed what no state holds, so that a resumed run would begin with what it was at first.
 
     Arguments:
-        parts: the objects.
-        apart: names of attributes that need not be saved.
+        part: an object.
+        before: what `undeclared` returned of it when the run began.
+
+    Raises:
+        InvalidArgument: if so; the error names the class and the attribute.
     """
+    for name, value in undeclared(part).items():
+        if before.get(name) != value:
+            rule = f"must name {name!r}, which steps change, for a resumed run to continue with it"
+            hint = f"write checkpointed = ({name!r},), or `state` and `restore` for what that cannot hold"
+            raise invalid(f"checkpointed of {type(part).__name__}", rule, UNSAID, hint)
 
-    def __init__(self, parts: Iterable[Resumable], apart: frozenset[str] = frozenset()) -> None:
-        self._apart = apart
-        self._before = [(part, self._beside(part)) for part in parts]
 
-    def check(self) -> None:
-        """Raise if any of it has changed, as a resumed run would begin with what it was at first.
+def undeclared(part: Resumable) -> Mapping[str, bytes]:
+    """Return what the attributes hold that code of users' own names, and `checkpointed` does not.
 
-        Raises:
-            InvalidArgument: if so; the error names the class and the attribute.
-        """
-        for part, before in self._before:
-            for name, value in self._beside(part).items():
-                if before.get(name) != value:
-                    rule = f"must name {name!r}, which steps change, for a resumed run to continue with it"
-                    hint = f"write checkpointed = ({name!r},), or `state` and `restore` for what that cannot hold"
-                    raise invalid(f"checkpointed of {type(part).__name__}", rule, UNSAID, hint)
-
-    def _beside(self, part: Resumable) -> Mapping[str, bytes]:
-        """Return what the attributes hold that code of the user's own names, and `checkpointed` does not."""
-        kind = type(part)
-        if kind.state is not Resumable.state:
-            return {}
-        own = [vars(base).values() for base in kind.__mro__ if not ours(base)]
-        codes = [getattr(one, "__code__", None) for values in own for one in values]
-        named = {name for code in codes if code is not None for name in code.co_names} - self._apart
-        return {name: _bits(vars(part)[name]) for name in vars(part).keys() & named - {*checkpointed_names(kind)}}
+    What is of the library's classes need not be saved where it is not, such as whether a point was `rejected`.
+    """
+    kind = type(part)
+    own = [one for base in kind.__mro__ if not ours(base) for one in vars(base).values() if hasattr(one, "__code__")]
+    if kind.state is not Resumable.state:
+        return {}
+    named = {name for one in own for name in one.__code__.co_names} - {"rejected", *checkpointed_names(kind)}
+    return {name: _bits(value) for name, value in vars(part).items() if name in named}
 
 
 def _bits(value: object) -> bytes:

@@ -54,6 +54,15 @@ def ranges(starts: IntArray, sizes: IntArray) -> IntArray:
     return np.repeat(starts, sizes) + within
 
 
+def windows(n_workers: int, load: int) -> IntArray:
+    """Return the tasks i, i+1, ... of each worker i, around the circle, shape (n_workers, load).
+
+    >>> windows(3, 2).tolist()
+    [[0, 1], [1, 2], [2, 0]]
+    """
+    return (np.arange(n_workers)[:, None] + np.arange(load)) % n_workers
+
+
 def from_rows(columns: AnyIntArray, sizes: IntArray, n_columns: int, values: Array | None = None) -> SparseMatrix:
     """Return the settled matrix whose row i has the next `sizes[i]` entries; they are ones without values.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from scipy import sparse
 
-from erasurehead._internal.arrays import Array, BoolArray, IntArray, real_numbers, whole_numbers
+from erasurehead._internal.arrays import Array, BoolArray, IntArray, check_among, real_numbers, whole_numbers
 from erasurehead._internal.foreign_arrays import freeze
 from erasurehead._internal.shown import shown
 from erasurehead.codes._assemble import is_settled, settle
@@ -95,9 +95,7 @@ class GradientCode:
             raise invalid("encoding", f"must have shape (messages, n_tasks * n_pieces) = {expected}", encoding.shape)
         if not np.isfinite(encoding.data).all():
             raise invalid("encoding", "must be finite", "a matrix with NaN or infinity")
-        if owner.min() < 0 or owner.max() >= self.n_workers:
-            bad = int(owner.min()) if owner.min() < 0 else int(owner.max())
-            raise invalid("owner", f"must name workers 0..{self.n_workers - 1}", bad)
+        check_among("owner", owner, self.n_workers, "must name workers")
         groups = None if self.groups is None else whole_numbers("groups", self.groups)
         if groups is not None and groups.shape != owner.shape:
             raise invalid("groups", f"must have one entry for each of {counted('message', len(owner))}", groups.shape)
@@ -194,9 +192,7 @@ class GradientCode:
 
     def _among(self, workers: Sequence[int] | IntArray) -> BoolArray:
         chosen = whole_numbers("workers", workers)
-        if len(chosen) and (chosen.min() < 0 or chosen.max() >= self.n_workers):
-            bad = int(chosen.min()) if chosen.min() < 0 else int(chosen.max())
-            raise invalid("workers", f"must be among 0..{self.n_workers - 1}", bad)
+        check_among("workers", chosen, self.n_workers)
         present = np.zeros(self.n_workers, dtype=bool)
         present[chosen] = True
         return present

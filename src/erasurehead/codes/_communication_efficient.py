@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray, real_numbers
-from erasurehead.codes._assemble import blocks, even_sizes, from_rows, generator_of, ranges, workers_and_tasks
+from erasurehead.codes._assemble import blocks, even_sizes, from_rows, generator_of, ranges, windows, workers_and_tasks
 from erasurehead.codes._base import GradientCode
 from erasurehead.codes._exact_weights import dense_weights
 from erasurehead.codes._linear_codes import erasures_tolerated, gaussian_mds, parity_check, repetition
@@ -203,7 +203,7 @@ def _trade_off(stragglers: int | None, load: int | None, n_pieces: int, n_worker
 
 
 def _window(n_workers: int, load: int, n_pieces: int) -> tuple[IntArray, IntArray]:
-    tasks = (np.arange(n_workers)[:, None] + np.arange(load)) % n_workers
+    tasks = windows(n_workers, load)
     columns = (tasks[:, :, None] * n_pieces + np.arange(n_pieces)).ravel()
     return columns, np.full(n_workers, load * n_pieces, dtype=np.int64)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from scipy import sparse
 
-from erasurehead._internal.arrays import Array, IntArray, real_numbers, whole_numbers
+from erasurehead._internal.arrays import Array, IntArray, check_among, real_numbers, whole_numbers
 from erasurehead._internal.factors import least_squares
 from erasurehead.codes._assemble import generator_of
 from erasurehead.codes._base import GradientCode
@@ -151,9 +151,7 @@ def _from_mapping(matrix: Mapping[str, Sequence[float]]) -> SparseMatrix:
         raise invalid("matrix.shape", "must be the numbers of messages and of columns, at least 1", shape.tolist())
     n_rows, n_columns = shape.tolist()
     for key, places, extent in (("row", rows, n_rows), ("column", columns, n_columns)):
-        if len(places) and not 0 <= places.min() <= places.max() < extent:
-            bad = int(places.min()) if places.min() < 0 else int(places.max())
-            raise invalid(f"matrix.{key}", f"must be among 0..{extent - 1}", bad)
+        check_among(f"matrix.{key}", places, extent)
     if not rows.shape == columns.shape == values.shape:
         got = [len(rows), len(columns), values.size]
         raise invalid("matrix", "must have a row, a column and a value for each entry", got)

@@ -8,7 +8,7 @@ from heapq import nsmallest
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
-from erasurehead.codes._assemble import MOST_DRAWS, from_rows, generator_of, stragglers_and_load
+from erasurehead.codes._assemble import MOST_DRAWS, from_rows, generator_of, stragglers_and_load, windows
 from erasurehead.codes._base import GradientCode, one_message_code
 from erasurehead.codes._complex_rows import ComplexArray, real_rows
 from erasurehead.codes._exact_weights import banded_weights, dense_weights, shifted_weights
@@ -93,7 +93,7 @@ def _best_of(n_workers: int, s: int, seed: int, draws: int) -> GradientCode:
 
 def _of_coefficients(coefficients: Array, parameters: dict[str, int]) -> GradientCode:
     n_workers, load = len(coefficients), len(coefficients[0])
-    columns = (np.arange(n_workers)[:, None] + np.arange(load)) % n_workers
+    columns = windows(n_workers, load)
     code = one_message_code(
         name="cyclic_repetition",
         parameters=parameters,
@@ -118,7 +118,7 @@ def _coefficients(n_workers: int, s: int, random: np.random.Generator) -> Array:
         return np.ones((n_workers, 1))
     checks = random.standard_normal((s, n_workers))
     checks[:, -1] = -checks[:, :-1].sum(axis=1)
-    supports = (np.arange(n_workers)[:, None] + np.arange(s + 1)) % n_workers
+    supports = windows(n_workers, s + 1)
     coefficients = np.ones((n_workers, s + 1))
     at_once = max(1, _ENTRIES // (s * (s + 1)))
     for low in range(0, n_workers, at_once):
@@ -172,7 +172,7 @@ def cyclic_mds(n_workers: int, stragglers: int | None = None, load: int | None =
             f"use stragglers={s + 1} (load {s + 2}), or complex_cyclic_mds or cyclic_repetition with stragglers={s}",
         )
     generator = _sine_binomials(n_workers, s)
-    columns = (np.arange(n_workers)[:, None] + np.arange(load)) % n_workers
+    columns = windows(n_workers, load)
     code = one_message_code(
         name="cyclic_mds",
         parameters={"n_workers": n_workers, "stragglers": s},
@@ -219,7 +219,7 @@ def complex_cyclic_mds(n_workers: int, stragglers: int | None = None, load: int 
     s, load = stragglers_and_load(stragglers, load, n_workers)
     roots = _roots(n_workers, s)
     generator = fourier_generator(n_workers, roots)
-    columns = (np.arange(n_workers)[:, None] + np.arange(load)) % n_workers
+    columns = windows(n_workers, load)
     encoding, owner, part = real_rows(columns, np.tile(generator, (n_workers, 1)), n_workers)
     code = GradientCode(
         name="complex_cyclic_mds",

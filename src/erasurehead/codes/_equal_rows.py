@@ -8,6 +8,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import BoolArray, IntArray
 from erasurehead._internal.rng import scrambled
+from erasurehead.codes._assemble import ranges
 
 if TYPE_CHECKING:
     from erasurehead._internal.arrays import SparseMatrix
@@ -48,10 +49,7 @@ def _rows_equal(matrix: SparseMatrix, sizes: IntArray, these: IntArray, those: I
     same = sizes[these] == sizes[those]
     checked = np.flatnonzero(same & (these != those))
     lengths = sizes[these[checked]]
-    ends = np.cumsum(lengths)
-    within = np.arange(int(ends[-1]) if len(ends) else 0, dtype=np.int64) - np.repeat(ends - lengths, lengths)
-    left = np.repeat(matrix.indptr[these[checked]], lengths) + within
-    right = np.repeat(matrix.indptr[those[checked]], lengths) + within
+    left, right = (ranges(matrix.indptr[rows[checked]], lengths) for rows in (these, those))
     differ = (matrix.indices[left] != matrix.indices[right]) | (matrix.data[left] != matrix.data[right])
     rows = np.repeat(checked, lengths)
     same[rows[differ]] = False

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from scipy import sparse
 
-from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.arrays import Array, IntArray, inverses
 from erasurehead._internal.factors import least_squares
 from erasurehead.codes._base import GradientCode
 
@@ -37,7 +37,7 @@ def eliminated(code: GradientCode, messages: IntArray) -> Array | None:
         code = code.inner[0]
     rows = code.encoding[messages]
     lengths = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64)).ravel()
-    scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    scale = inverses(lengths)
     weights = augmented_weights(sparse.csr_array(sparse.diags_array(scale) @ rows), code.target)
     return None if weights is None else weights * scale
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, BoolArray, IntArray
+from erasurehead._internal.arrays import Array, BoolArray, IntArray, check_among
 from erasurehead.codes import GradientCode
 from erasurehead.codes._exactness import EXACT as EXACT
 from erasurehead.decoding._matrix_products import backward
@@ -185,9 +185,7 @@ def as_messages(messages: Iterable[int], code: GradientCode) -> IntArray:
     except TypeError:
         hint = "numpy.flatnonzero makes them of a mask"
         raise invalid("messages", "must be the numbers of messages", given, hint) from None
-    if len(arrived) and not 0 <= arrived.min() <= arrived.max() < code.n_messages:
-        bad = int(arrived.min()) if arrived.min() < 0 else int(arrived.max())
-        raise invalid("messages", f"must be among 0..{code.n_messages - 1}", bad)
+    check_among("messages", arrived, code.n_messages)
     return arrived
 
 

@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.arrays import Array, IntArray, inverses
 from erasurehead._internal.factors import least_squares
 from erasurehead.codes import GradientCode
 from erasurehead.codes._assemble import ranges
@@ -43,7 +43,7 @@ class _Kind:
         self._rows: Array = merged[: code.n_messages] * roots
         self._target: Array = merged[code.n_messages :] * roots
         lengths = np.sqrt(np.einsum("mt,mt->m", self._rows, self._rows))
-        self._scale: Array = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+        self._scale: Array = inverses(lengths)
         self._row_of: dict[int, int] = {}
         self._direct: IntArray | None = np.full(1 << code.n_messages, -1) if code.n_messages <= _DIRECT else None
         self.residuals: Array = np.empty(4)

@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.arrays import Array, IntArray, inverses
 from erasurehead._internal.factors import least_squares
 from erasurehead.codes import GradientCode
 from erasurehead.codes._exactness import EXACT
@@ -47,7 +47,7 @@ class LeastSquaresDecoder(Decoder):
         self.code = code
         self._rows: Array = code.encoding.toarray()
         lengths = np.sqrt(np.einsum("mt,mt->m", self._rows, self._rows))
-        self._scale: Array = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+        self._scale: Array = inverses(lengths)
         self._rows *= self._scale[:, None]
 
     def begin(self) -> Session:

@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, BoolArray, IntArray
+from erasurehead._internal.arrays import Array, BoolArray, IntArray, inverses
 from erasurehead.codes import GradientCode
 from erasurehead.codes._exact_weights import ExactWeights, exact_weights
 from erasurehead.codes._exactness import DENSE, EXACT
@@ -86,15 +86,11 @@ class NullSpace(Decoder):
         solution = solutions.without(erased)
         if solution.left > _FAR:
             return None
-        return self._checked(messages, solution.weights[:, messages] * _inverse(solutions.lengths[messages]))
+        return self._checked(messages, solution.weights[:, messages] * inverses(solutions.lengths[messages]))
 
     def _checked(self, messages: IntArray, weights: Array) -> Decoding | None:
         residual = residual_of(self.code, messages, weights)
         return Decoding(self.code, messages, weights, residual) if residual <= EXACT * self.code.n_tasks else None
-
-
-def _inverse(lengths: Array) -> Array:
-    return np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
 
 
 @final

@@ -15,6 +15,7 @@ from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead._internal.factors import pseudo_inverse, svd
 from erasurehead._internal.rng import stream
 from erasurehead.codes import GradientCode
+from erasurehead.codes._assemble import windows
 from erasurehead.codes._smallest_lie import circle
 
 ComplexArray = NDArray[np.complex128]
@@ -188,7 +189,7 @@ class Checks:
         n = len(self.workers)
         if math.comb(n, size) <= _MOST_WEIGHED:
             return np.array(list(itertools.combinations(range(n), size)), dtype=np.int64)
-        runs = np.sort((np.arange(n)[:, None] + np.arange(size)) % n, axis=1)
+        runs = np.sort(windows(n, size), axis=1)
         random = stream("liars", n).random((_SAMPLE, n))
         return np.concatenate([runs, np.sort(np.argsort(random, axis=1)[:, :size], axis=1)])
 

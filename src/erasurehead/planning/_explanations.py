@@ -237,9 +237,7 @@ def _how_sure(plan: Plan) -> list[str]:
         )
     open_ones = [item for item in plan.ranked if item.unanswered > 0.0]
     if open_ones:
-        one = len(open_ones) == 1
-        named = f"{open_ones[0].setting} waits" if one else f"{len(open_ones)} settings wait"
-        such = "" if one else f", such as {open_ones[0].setting}"
+        one, named, such = _named(open_ones, "waits", "wait")
         sentences.append(
             f"{named} for workers that did not answer in the trace{such}: "
             f"nobody knows how long that takes, so {'it is' if one else 'they are'} ranked last. --absent late treats "
@@ -248,9 +246,7 @@ def _how_sure(plan: Plan) -> list[str]:
     neglecting = [item for item in plan.ranked if item.neglected]
     if neglecting:
         tasks = sorted({task for item in neglecting for task in item.neglected})
-        one = len(neglecting) == 1
-        named = f"{neglecting[0].setting} is" if one else f"{len(neglecting)} settings are"
-        such = "" if one else f", such as {neglecting[0].setting}"
+        one, named, such = _named(neglecting, "is", "are")
         sentences.append(
             f"{named} ruled out because {'it never counts' if one else 'they never count'} {numbered('task', tasks)}"
             f"{such}: the workers that hold "
@@ -319,6 +315,12 @@ def _with_less(plan: Plan, tried: Collection[str]) -> list[str]:
 
 def _seconds(seconds: float) -> str:
     return f"{seconds:.4g} s" if math.isfinite(seconds) else "never ends"
+
+
+def _named(items: Sequence[Forecast], does: str, do: str) -> tuple[bool, str, str]:
+    """Return whether there is one setting, its name or how many there are, and an example of several."""
+    first, one = items[0].setting, len(items) == 1
+    return one, f"{first} {does}" if one else f"{len(items)} settings {do}", "" if one else f", such as {first}"
 
 
 def _counted(rounds: float) -> str:

@@ -35,6 +35,12 @@ _UNCODED = ("uncoded()", "uncoded")
 """What each setting is compared with, as it may be written."""
 
 
+def differences(one: Forecast, other: Forecast) -> Array:
+    """Return by how much longer a setting takes than another, as simulated with the same delays."""
+    n = min(len(one.scores), len(other.scores))
+    return one.scores[:n] * one.steps - other.scores[:n] * other.steps
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """A plan: settings with their forecasts, best first.
@@ -172,8 +178,7 @@ class Plan:
         """
         if math.isinf(one.seconds_to_target) or math.isinf(other.seconds_to_target):
             return one.seconds_to_target != other.seconds_to_target
-        n = min(len(one.scores), len(other.scores))
-        difference = one.scores[:n] * one.steps - other.scores[:n] * other.steps
+        difference = differences(one, other)
         return abs(float(difference.mean())) > 1.96 * mean_error(difference, self.delays, self.late)
 
     def behind(self) -> tuple[Forecast, float]:

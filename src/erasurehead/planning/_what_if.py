@@ -12,7 +12,7 @@ from erasurehead._internal.arrays import Array
 from erasurehead.delays import Delays
 from erasurehead.planning._accuracy import NOISE, SORTED_NOISE, Accuracy
 from erasurehead.planning._forecasts import GUESS, Forecast, forecast, mean_error, ratio, trace_rounds
-from erasurehead.planning._planner import Plan
+from erasurehead.planning._planner import Plan, differences
 
 _LOOKED_AT = 200  # steps from which the median delay is taken
 _MATTERS = 0.05  # relative difference in time below which it does not matter which of two settings is used
@@ -161,8 +161,7 @@ def rounds_to_settle(plan: Plan) -> float | None:
     for rival in plan.as_good():
         if rival is best or math.isinf(rival.seconds_to_target):
             continue
-        n = min(len(best.scores), len(rival.scores))
-        difference = best.scores[:n] * best.steps - rival.scores[:n] * rival.steps
+        difference = differences(best, rival)
         wanted = max(abs(float(difference.mean())), _MATTERS * best.seconds_to_target)
         error = mean_error(difference, plan.delays, plan.late)
         if math.isfinite(error):

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from erasurehead._internal.arrays import Array, Tree, squared_norm
 from erasurehead._internal.partition import split_samples
-from erasurehead._internal.resumable import Undeclared, from_plain
+from erasurehead._internal.resumable import check_declared, from_plain, undeclared
 from erasurehead.decoding._layout import Layout
 from erasurehead.engines import Engine, Order
 from erasurehead.engines._base import PRECISE
@@ -310,7 +310,7 @@ class SteppedRun:
         self._between = True  # steps, when the engine's state can be taken
         scheme = self.pool.assignment.scheme
         learning = [optimizer, scheme.aggregation, *scheme.rules.values()]
-        self._undeclared = Undeclared(learning, frozenset({"rejected"}))
+        self._undeclared = [(part, undeclared(part)) for part in learning]
 
     def _form(self, scheme: Scheme) -> Programs:
         programs = laid_out(scheme, self._problem, self._optimizer, self._shards, self._by_task)
@@ -373,7 +373,8 @@ class SteppedRun:
 
     def state(self) -> dict[str, Tree]:
         """Return everything that `restore` needs; that of the engine only between two steps."""
-        self._undeclared.check()
+        for part, before in self._undeclared:
+            check_declared(part, before)
         scheme = self.pool.assignment.scheme
         return {
             "step": self._optimizer.step,
