@@ -60,7 +60,7 @@ class Graph:
     labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if _peers(self.n_peers) < 2:
+        if check_count("n_peers", self.n_peers) < 2:
             raise invalid(
                 "n_peers",
                 "must be at least 2, as a single peer has nobody to average with",
@@ -196,19 +196,14 @@ def _metropolis(graph: Graph) -> Any:
     return sparse.csr_array((np.concatenate([weights, weights, own]), (rows, columns)), shape=(graph.n_peers,) * 2)
 
 
-def _peers(n_peers: int, at_most: int = _MOST_PEERS) -> int:
-    """Return a number of peers, or raise if that many edges would fill the memory."""
-    return check_count("n_peers", n_peers, at_most=at_most)
-
-
 def path(n_peers: int) -> Graph:
     """Return a path, on which peers with consecutive numbers are neighbours."""
-    return Graph(n_peers, tuple((peer, peer + 1) for peer in range(_peers(n_peers) - 1)), "path()")
+    return Graph(n_peers, tuple((peer, peer + 1) for peer in range(n_peers - 1)), "path()")
 
 
 def ring(n_peers: int) -> Graph:
     """Return a ring; with two peers, it is the single edge between them."""
-    if _peers(n_peers) < 3:
+    if n_peers < 3:
         return Graph(n_peers, path(n_peers).edges, "ring()")
     return Graph(n_peers, tuple((peer, (peer + 1) % n_peers) for peer in range(n_peers)), "ring()")
 
@@ -220,7 +215,6 @@ def torus(n_peers: int, rows: int | None = None) -> Graph:
         n_peers: number of peers, a product of rows and columns, each at least 3.
         rows: number of rows; by default the one that makes the grid as square as possible.
     """
-    n_peers = _peers(n_peers)
     fitting = [count for count in range(3, n_peers // 3 + 1) if n_peers % count == 0]
     if rows is None:
         if not fitting:
@@ -245,18 +239,22 @@ def torus(n_peers: int, rows: int | None = None) -> Graph:
 
 def star(n_peers: int) -> Graph:
     """Return a star around peer 0."""
-    return Graph(n_peers, tuple((0, peer) for peer in range(1, _peers(n_peers))), "star()")
+    return Graph(n_peers, tuple((0, peer) for peer in range(1, n_peers)), "star()")
+
+
+def _check_joined(n_peers: int) -> None:
+    """Raise if the links of each peer with each other would fill the memory."""
+    check_count("n_peers", n_peers, at_most=_MOST_JOINED)
 
 
 def complete(n_peers: int) -> Graph:
     """Return the complete graph, in which all peers are neighbours."""
-    n_peers = _peers(n_peers, _MOST_JOINED)
+    _check_joined(n_peers)
     return Graph(n_peers, tuple((a, b) for a in range(n_peers) for b in range(a + 1, n_peers)), "complete()")
 
 
 def exponential(n_peers: int) -> Graph:
     """Return the graph in which peers at distances 1, 2, 4, ... around a ring are neighbours."""
-    n_peers = _peers(n_peers)
     jumps = [2**power for power in range(max(1, (n_peers - 1).bit_length()))]
     pairs = {tuple(sorted((peer, (peer + jump) % n_peers))) for peer in range(n_peers) for jump in jumps}
     return Graph(n_peers, tuple((low, high) for low, high in pairs if low != high), "exponential()")
@@ -272,7 +270,8 @@ def erdos_renyi(n_peers: int, p: float = 0.4, seed: int = 0) -> Graph:
     """
     if not 0.0 < real(p) <= 1.0:
         raise invalid("p", "must lie in (0, 1]", p)
-    pairs = [*combinations(range(_peers(n_peers, _MOST_JOINED)), 2)]
+    _check_joined(n_peers)
+    pairs = [*combinations(range(n_peers), 2)]
 
     def draw(random: Random) -> Sequence[Link]:
         return [pair for pair in pairs if random.random() < p]
@@ -288,7 +287,6 @@ def random_regular(n_peers: int, degree: int = 4, seed: int = 0) -> Graph:
         degree: number of neighbours of each peer, 1 to n_peers - 1; even if n_peers is odd.
         seed: seed of the draws.
     """
-    n_peers = _peers(n_peers)
     check_count("degree", degree, 1, max(1, n_peers - 1))
     if n_peers * degree % 2:
         raise invalid("degree", f"must be even with an odd number of peers ({n_peers})", degree)
@@ -308,7 +306,6 @@ def small_world(n_peers: int, neighbours: int = 4, rewired: float = 0.1, seed: i
         rewired: fraction of edges that are rewired, in [0, 1].
         seed: seed of the draws.
     """
-    n_peers = _peers(n_peers)
     if check_count("neighbours", neighbours, 2, max(2, n_peers - 1)) % 2:
         raise invalid("neighbours", "must be even, half of them on either side", neighbours)
     if not 0.0 <= real(rewired) <= 1.0:
@@ -334,7 +331,6 @@ def small_world(n_peers: int, neighbours: int = 4, rewired: float = 0.1, seed: i
 
 
 def _connected(name: str, n_peers: int, seed: int, draw: Callable[[Random], Sequence[Link]]) -> Graph:
-    n_peers = _peers(n_peers)
     if n_peers < 2:
         return Graph(n_peers, ())
     check_count("seed", seed, at_least=0)
@@ -419,6 +415,7 @@ def parse_graph(text: str, n_peers: int) -> Graph:
     >>> parse_graph("ring()", 4).edges
     ((0, 1), (0, 3), (1, 2), (2, 3))
     """
+    n_peers = check_count("n_peers", n_peers, at_most=_MOST_PEERS)
     makers: dict[str, Callable[..., Graph]] = {name: partial(maker, n_peers) for name, maker in _TOPOLOGIES.items()}
     try:
         graph = read(text, "graph", Graph, {**makers, "edges": edges}, {})
