@@ -84,21 +84,23 @@ def _why_risen(experiment: Experiment, done: Run) -> str:
 
 def ended_text(experiment: Experiment, done: Run) -> str:
     """Return why a run ended regularly before its last step; empty if it did not."""
-    section, steps = experiment.config.run, done.steps_taken
+    section, final = experiment.config.run, done.final
+    taken = f"{done.steps_taken} of {counted('step', section.steps)}"
     if done.ended == "until":
-        return f"ended because {section.until} was reached, after {steps} of {counted('step', section.steps)}"
+        return f"ended because {section.until} was reached, after {taken}"
     if done.ended == "patience":
-        patience = counted("step", section.patience or 0)
-        return f"ended because nothing improved in {patience}, after {steps} of {section.steps:,}"
+        return f"ended because nothing improved in {counted('step', section.patience or 0)}, after {taken}"
     if done.ended == "max_seconds":
-        return f"ended after {section.max_seconds:g} s of training, and {steps} of {counted('step', section.steps)}"
-    if done.ended == "converged" and done.final is not None and done.final.without_minimum:
-        return f"ended because hardly anything is left to gain, after {steps} of {counted('step', section.steps)}"
-    if done.ended == "converged" and done.final is not None and done.final.collinear:
-        return f"not converged: nearly collinear columns, after {steps} of {counted('step', section.steps)}"
-    if done.ended == "converged":
-        return "converged"
-    return ""
+        return f"ended after {section.max_seconds:g} s of training, and {taken}"
+    if done.ended != "converged":
+        return ""
+    if final is not None and final.without_minimum:
+        return f"ended because hardly anything is left to gain, after {taken}"
+    return (
+        "converged"
+        if final is None or not final.collinear
+        else f"not converged: nearly collinear columns, after {taken}"
+    )
 
 
 @dataclass(frozen=True)

@@ -264,13 +264,15 @@ class _Sets:
             yield from (self._decoded(np.array(chosen)) for chosen in combinations(range(n), s))
             return
         random, worst = stream("conditioning", self._seed), (0.0, gone)
-        for chosen in self._sampled(random):
-            one = self._decoded(chosen)
-            worst = max(worst, (one.factor, chosen), key=lambda pair: pair[0])
-            yield one
-        for _ in range(self.samples // 2):
-            chosen = worst[1].copy()
-            chosen[random.integers(s)] = random.choice(np.setdiff1d(np.arange(n), chosen))
+
+        def tried() -> Iterator[IntArray]:
+            yield from self._sampled(random)
+            for _ in range(self.samples // 2):
+                chosen = worst[1].copy()
+                chosen[random.integers(s)] = random.choice(np.setdiff1d(np.arange(n), chosen))
+                yield chosen
+
+        for chosen in tried():
             one = self._decoded(chosen)
             worst = max(worst, (one.factor, chosen), key=lambda pair: pair[0])
             yield one
