@@ -299,3 +299,14 @@ def test_an_aggregation_of_your_own_may_write_to_vectors_and_keep_them() -> None
     train(PROBLEM, scheme, GradientDescent(np.zeros(6), 0.0001), Watched(), 3)
     assert all(vector.any() for vector in lent)
     assert all(np.array_equal(now, then) and not any(np.shares_memory(now, one) for one in lent) for now, then in kept)
+
+
+@pytest.mark.parametrize(
+    ("name", "method"), [("begin", lambda self, problem: None), ("tell", lambda self, estimate, rate: None)]
+)
+def test_an_optimizer_that_cannot_be_told_what_it_is_told_is_refused(name: str, method: Any) -> None:
+    own = type("Older", (GradientDescent,), {name: method})
+    with pytest.raises(
+        InvalidArgument, match=r"optimizer must be told answers: tell\(self, answer\), and begin\(self, pr"
+    ):
+        saved(own(np.zeros(6), 0.1))

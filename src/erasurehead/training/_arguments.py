@@ -113,15 +113,12 @@ def check_parts(problem: Problem, optimizer: Optimizer) -> None:
         raise invalid(
             "optimizer", "must be given its first model by Optimizer.__init__", type(optimizer).__name__, hint
         )
-    begin = inspect.signature(optimizer.begin).parameters
-    others = any(one.kind is one.VAR_KEYWORD for one in begin.values())
-    if "estimate" in inspect.signature(optimizer.tell).parameters or not ("early" in begin or others):
-        raise invalid(
-            "optimizer",
-            "must be told answers: tell(self, answer), and begin(self, problem, early, lossy)",
-            type(optimizer).__name__,
-            "read `answer.estimate` where an older one was told the estimate",
-        )
+    try:
+        inspect.signature(optimizer.begin).bind(problem, early="", lossy=False)
+        inspect.signature(optimizer.tell).bind(None)
+    except TypeError:
+        rule = "must be told answers: tell(self, answer), and begin(self, problem, early, lossy)"
+        raise invalid("optimizer", rule, type(optimizer).__name__) from None
     if problem.regularizer.sharp and not optimizer.proximal:
         raise invalid(
             "optimizer",

@@ -277,7 +277,8 @@ class RoundRunner(Resumable):
 
         def read(message: int) -> Array:
             looked_at.add(message)
-            return current.read(message)
+            vector = current.read(message)
+            return vector if ours(type(aggregation)) else vector.copy()
 
         try:
             decoded = [read(message) for message in decoding.messages.tolist()]
@@ -417,18 +418,12 @@ def estimated(
 def _estimate(
     aggregation: Aggregation, decoding: Decoding, vectors: Vectors, layout: Layout, order: Order
 ) -> Array | None:
-    """Return an aggregation's estimate; one of users' own, which is checked, gets copies of vectors that are lent."""
-    if ours(type(aggregation)):
-        return aggregation.estimate(decoding, vectors, layout, order)
-    arrived = _ReadWhenUsed([*vectors.arrived], lambda message: vectors.arrived[message].copy())
-    estimate = aggregation.estimate(decoding, Vectors(map(np.copy, vectors), arrived), layout, order)
-    if estimate is None:
-        return None
-    estimate = np.array(estimate)
-    if estimate.shape != (layout.n_coordinates,):
+    """Return an aggregation's estimate, which may be one of users' own."""
+    estimate = aggregation.estimate(decoding, vectors, layout, order)
+    if estimate is not None and np.shape(estimate) != (layout.n_coordinates,):
         rule = f"must return an array of shape ({layout.n_coordinates},), the gradient and then the loss, or None"
-        raise invalid(f"estimate(...) of {type(aggregation).__name__}", rule, f"one of shape {estimate.shape}")
-    return estimate
+        raise invalid(f"estimate(...) of {type(aggregation).__name__}", rule, f"one of shape {np.shape(estimate)}")
+    return None if estimate is None else np.asarray(estimate)
 
 
 def cut(order: Order, sums: Array | None, length: int) -> tuple[Array | None, Array | None, Array | None]:
