@@ -98,7 +98,10 @@ def test_a_csv_file_that_cannot_be_used(typed: Typed, lines: str, said: str) -> 
 
 def test_a_file_that_is_not_there(typed: Typed) -> None:
     sentence = refused(typed, "--data", "amazn")
-    assert "There is no file 'amazn'; name a file, a folder of shards, or one of amazon, kc_housing" in sentence
+    assert (
+        "There is no file 'amazn'; name one file, a folder of shards or of Parquet files, or one of amazon, kc_housing"
+        in sentence
+    )
 
 
 def test_a_public_file_that_was_cut_off(typed: Typed) -> None:

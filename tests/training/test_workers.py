@@ -523,7 +523,7 @@ class _Raises(Quadratic):
 
 def test_programs_that_fail_are_not_taken_for_a_diverged_model() -> None:
     problem = _Raises(PROBLEM.rows, PROBLEM.centres)
-    with pytest.raises(Unreachable, match="message 0 is refused: message 0: ValueError: no such column"):
+    with pytest.raises(Unreachable, match="message 0 is refused: ValueError: no such column"):
         train(problem, schemes.uncoded(6), GradientDescent(np.zeros(6), 0.1), VirtualEngine(), 3)
 
 

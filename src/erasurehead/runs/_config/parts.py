@@ -105,7 +105,9 @@ def load_data(section: DataSection, loss: str | None) -> Dataset | ShardFolder:
         is_key = error.argument == "task" or error.argument in DataSection.model_fields
         raise error.about(key) if is_key else error from None
     except NoFile as error:
-        raise NoFile(error.path, f"name a file, a folder of shards, or one of {', '.join(_public.NAMES)}") from None
+        raise NoFile(
+            error.path, f"name one file, a folder of shards or of Parquet files, or one of {', '.join(_public.NAMES)}"
+        ) from None
 
 
 def settled_loss(section: ProblemSection, data: Dataset | ShardFolder) -> str:
