@@ -67,6 +67,28 @@ def test_a_version_and_the_step_after_it_are_the_same_in_one_run_and_in_two(firs
     assert np.array_equal(newest, told)  # whose memory others may read
 
 
+@pytest.mark.parametrize("settles", [False, True])
+def test_moments_of_a_version_come_before_a_step_and_what_it_squares_beside_it(settles: bool) -> None:
+    optimizer, first, gradient = optax.adam(0.1), np.ones(8, np.float32), np.linspace(-1.0, 1.0, 8, dtype=np.float32)
+    form = PytreeForm.of(first)
+    programs = Programs(lambda params, batch: (params * batch).sum(), optimizer, form, False, False, False)
+    model = PytreeModel(programs, optimizer, form, jnp.asarray(first))
+    moments, squared = model.moments(), np.full(8, 7.0, np.float32)
+    assert moments is not None
+    model.differentiate(gradient, None)
+    newest = np.repeat(np.float32([2.0, 0.5, 0.25, 3.0]), [8, 8, 8, 1])
+    moments.write(newest)
+    model.write(newest)
+    if settles:
+        model.settle()
+    moments.prepare(squared, 4)
+    model.step()
+    mean, second = 0.9 * 0.5 + 0.1 * gradient, 0.999 * 0.25 + 0.001 * gradient**2 / 4  # as one of four ranks
+    expected = 2.0 - 0.1 * (mean / (1.0 - 0.9**4)) / (np.sqrt(second / (1.0 - 0.999**4)) + 1e-8)
+    np.testing.assert_allclose(weights(model.params), expected, rtol=1e-5)
+    np.testing.assert_allclose(squared, gradient, rtol=1e-5)
+
+
 def epochs(count: int = 2, optimizer: Any = MOMENTUM, **options: Any) -> Callable[[], Params]:
     """Return a main that goes through whole epochs."""
 

@@ -14,8 +14,8 @@ from erasurehead.jax._programs import Programs
 from erasurehead.torch._rank_model import RankModel, TeamMoments, TeamMomentum
 from erasurehead.torch._streams import subtract
 
-_Version: TypeAlias = Callable[[Any, Any, Any], tuple[Any, Any]]
-"""Parameters, state, and a gradient or None, to parameters and state of a version, after a step if there is one."""
+_Version: TypeAlias = Callable[[Any, Any, Any, Any], tuple[Any, Any, Any]]
+"""Parameters, state, and a gradient with its share, or None, to what `Programs.update` returns, of a version."""
 
 
 def named(tree: Any) -> dict[str, Any]:
@@ -56,6 +56,7 @@ class PytreeModel(RankModel):
         written: the vector that parameters have been made of already, beside what is averaged.
         gradient: of the step under way.
         terms: of its sum, where it is one: by what each is multiplied, and gradients.
+        squares: where the next step writes what its optimizer squares, and the share of that, if somebody wants it.
     """
 
     ends_step = "the team's step"
@@ -73,6 +74,7 @@ class PytreeModel(RankModel):
         self.written: Array | None = None
         self.gradient: Any = None
         self.terms: list[tuple[float, Any]] = []
+        self.squares: tuple[Array, float] | None = None
         self._lent: tuple[Any, Any] = None, None
         self._finite = True
 
@@ -102,11 +104,11 @@ class PytreeModel(RankModel):
         self.own()
         self._version, self.written = version, vector
 
-    def settle(self, gradient: Any = None) -> None:
-        """Be what the version is that was taken, after a step with a gradient if there is one."""
+    def settle(self) -> None:
+        """Be what the version is that was taken, if there is one."""
         version, self._version = self._version, None
         if version is not None:
-            self._params, self._state = version(self._params, self._state, gradient)
+            self._params, self._state, _ = version(self._params, self._state, None, None)
 
     # What the script gives and gets
 
@@ -150,11 +152,12 @@ class PytreeModel(RankModel):
 
     def step(self) -> None:
         """Make the optimizer's step."""
-        if self._version is not None:
-            self.settle(self.gradient)
-        else:
-            self.own()
-            self._params, self._state = self.programs.update(self._params, self._state, self.gradient)
+        step, self._version = self._version or self.programs.update, None
+        self.own()
+        (out, share), self.squares = self.squares or (None, None), None
+        self._params, self._state, squared = step(self._params, self._state, self.gradient, share)
+        if out is not None:
+            self.form.read(squared, out)
 
     def alone(self, batch: Any, words: Any) -> Any:
         """Do both at once, for a team of one."""
@@ -238,10 +241,9 @@ class _Momentum(TeamMomentum):
         kept = self._kept if nesterov.any() else None
         vectors = before[: model.length], newest[: model.length]
 
-        def version(params: Any, state: Any, gradient: Any) -> tuple[Any, Any]:
-            rest = *vectors, kept, self._rates, steps
-            params, state, self._rates = model.programs.with_momentum(params, state, gradient, *rest)
-            return params, state
+        def version(*given: Any) -> tuple[Any, Any, Any]:
+            *made, self._rates = model.programs.with_momentum(*given, *vectors, kept, self._rates, steps)
+            return made[0], made[1], made[2]
 
         model.go_on_from(version, newest)
         if kept is not None or not rates.all():  # at a rate of 0, it is not known whether it is Nesterov's
@@ -271,15 +273,12 @@ class _Moments(TeamMoments):
 
     def write(self, newest: Array) -> None:
         self._versions = float(newest[-1])
-        model = self._model
+        programs, steps = self._model.programs, self._versions
 
-        def version(params: Any, state: Any, gradient: Any) -> tuple[Any, Any]:
-            return model.programs.with_moments(params, state, gradient, newest, self._versions)
+        def version(*given: Any) -> tuple[Any, Any, Any]:
+            return programs.with_moments(*given, newest, steps)
 
-        model.go_on_from(version, newest)
+        self._model.go_on_from(version, newest)
 
     def prepare(self, out: Array, ranks: int) -> None:
-        model = self._model
-        share = (1.0 - 1.0 / ranks) * (self._versions > 0.0)
-        model.state, squared = model.programs.prepared(model.params, model.state, model.gradient, share)
-        model.form.read(squared, out)
+        self._model.squares = out, (1.0 - 1.0 / ranks) * (self._versions > 0.0)  # in the run of the step itself

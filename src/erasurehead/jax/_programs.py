@@ -48,12 +48,13 @@ class Programs:
         gradients: a gradient whose room is taken, parameters, a batch and the words of a key to what the loss returns,
             its weight, its gradient, and whether that is finite.
         sums: the same without room, of sums that are not divided by their weights; the weight of a mean is 1.
-        update: parameters, state and gradient to parameters and state after a step.
+        update: parameters, state and gradient to parameters and state after a step, and None; or, with a share that is
+            not None, after `prepared` of `averages`, and what that squares.
         alone: parameters, state, batch and words to parameters and state after a step, and what the loss returns.
         at: a vector to the parameters that lie in it, after such whose room is taken, or None.
-        with_momentum, with_moments: those of `averages`, and the step after that with a gradient, if it is not None;
-            after parameters whose room is taken, a state, and the gradient.
-        rates, prepared: those of `averages`.
+        with_momentum, with_moments: those of `averages`, and then `update`, if the gradient is not None; after
+            parameters whose room is taken, a state, the gradient, and the share.
+        rates: those of `averages`.
     """
 
     def __init__(
@@ -91,20 +92,23 @@ class Programs:
         def add(own: Any, by: Any) -> Any:
             return (own + by).astype(own.dtype)
 
-        def update(params: Any, state: Any, grads: Any) -> tuple[Any, Any]:
+        def update(params: Any, state: Any, grads: Any, share: Any = None) -> tuple[Any, Any, Any]:
+            squared = None
+            if share is not None:
+                state, squared = averages.prepared(params, state, grads, share)
             updates, state = optimizer.update(grads, state, params)
-            return jax.tree.map(add, params, updates), state
+            return jax.tree.map(add, params, updates), state, squared
 
         def taken(made: Callable[..., Any]) -> Callable[..., Any]:
-            def call(_: Any, state: Any, grads: Any, *version: Any) -> tuple[Any, ...]:
+            def call(_: Any, state: Any, grads: Any, share: Any, *version: Any) -> tuple[Any, ...]:
                 params, state, *more = made(state, *version)
-                return *((params, state) if grads is None else update(params, state, grads)), *more
+                return *((params, state, None) if grads is None else update(params, state, grads, share)), *more
 
             return jax.jit(call, donate_argnums=(0, 1), keep_unused=True)
 
         def alone(params: Any, state: Any, batch: Any, words: Any) -> tuple[Any, Any, Any]:
             metrics, _, grads = differentiated(params, batch, words)
-            return *update(params, state, grads), metrics
+            return *update(params, state, grads)[:2], metrics
 
         self.averages = averages = Averages(optimizer, form)
         self.gradients = _compiled(_in_room_of(partial(gradients, divides=True)), 2, donate_argnums=0, keep_unused=True)
@@ -114,7 +118,6 @@ class Programs:
         self.rates = jax.jit(averages.rates)
         self.at = jax.jit(_in_room_of(form.params), donate_argnums=0, keep_unused=True)
         self.with_momentum, self.with_moments = taken(averages.with_momentum), taken(averages.with_moments)
-        self.prepared = jax.jit(averages.prepared, donate_argnums=1)
 
 
 def _in_room_of(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -48,7 +48,7 @@ class TeamMoments(ABC):
 
     @abstractmethod
     def prepare(self, out: Array, ranks: int) -> None:
-        """Copy what the optimizer will square into a vector: the gradients, with what decays weights through them.
+        """Copy what the optimizer squares into a vector, by the end of its step: gradients, with weights that decay.
 
         And let the next step add the square of this rank's gradient divided by the number of ranks, not the whole. So
         noisy it would be if all ranks' gradients were averaged. It counts in the first versions, which make the
