@@ -129,19 +129,7 @@ def train(
     check_callbacks(callbacks)
     check_parts(problem, optimizer)
     check_options(fault_policy, resume, wanted)
-    engine = as_engine(engine)
-    scheme = as_scheme(scheme, engine, problem.n_samples)
-    check_kinds(optimizer, scheme)
-    scheme.check_late(engine.late)
-    check_delays(engine, scheme.code.n_workers)
-    if (chosen := as_wire(wire)) is not None:
-        engine = WiredEngine(engine, chosen)
-    check_wire(scheme.code, engine)
-    if len(optimizer.x) != problem.n_parameters:
-        raise invalid(
-            "optimizer", f"must hold a model of {counted('parameter', problem.n_parameters)}", len(optimizer.x)
-        )
-    check_own(problem, optimizer.x, scheme.code.n_tasks)
+    scheme, engine = _fitting(problem, scheme, optimizer, engine, wire)
     if resume is None and optimizer.step >= steps:
         hint = "make a new one, or ask for more steps"
         raise invalid("optimizer", f"must have taken fewer than the {steps} steps asked for", optimizer.step, hint)
@@ -161,20 +149,7 @@ def train(
         training.stepped.oracle.rounds.log.ask()
         training.begin(resume, steps)
         failure = training.go(steps, wanted)
-    run = training.run
-    try:
-        if not training.hurried and not isinstance(failure, Diverged):
-            x, final = training.final(run)
-            run = replace(run, x=x, final=final)
-            snapshots.settle(optimizer.step, x)
-        for evaluation in snapshots.evaluated() if training.hurried else snapshots.evaluate(problem):
-            run.evaluations.append(evaluation)
-            for watcher in training.watchers:
-                watcher.on_evaluated(len(run.evaluations), len(snapshots.kept))
-    except KeyboardInterrupt as error:
-        if not run.stopped:
-            why = f"{stopped_by(error)} while the models were evaluated"
-            run = replace(run, status="interrupted", stopped=why)
+    run = training.evaluated(failure)
     if failure is None and not run.stopped and (why := why_worse(run, optimizer.remedy)):
         failure, run = Diverged(why), replace(run, status="diverged", stopped=why)
     for watcher in training.watchers:
@@ -183,6 +158,26 @@ def train(
     if failure is not None:
         raise failure
     return replace(run, x=run.x.copy())  # callbacks hold the other, which is read-only
+
+
+def _fitting(
+    problem: Problem, scheme: Scheme | str, optimizer: Optimizer, engine: Engine | str, wire: Wire | str | None
+) -> tuple[Scheme, Engine]:
+    """Return scheme and engine, from whose texts they may be made, and which have to fit each other and the model."""
+    engine = as_engine(engine)
+    scheme = as_scheme(scheme, engine, problem.n_samples)
+    check_kinds(optimizer, scheme)
+    scheme.check_late(engine.late)
+    check_delays(engine, scheme.code.n_workers)
+    if (chosen := as_wire(wire)) is not None:
+        engine = WiredEngine(engine, chosen)
+    check_wire(scheme.code, engine)
+    if len(optimizer.x) != problem.n_parameters:
+        raise invalid(
+            "optimizer", f"must hold a model of {counted('parameter', problem.n_parameters)}", len(optimizer.x)
+        )
+    check_own(problem, optimizer.x, scheme.code.n_tasks)
+    return scheme, engine
 
 
 def _status_after(error: Unreachable | Diverged | RecordsError) -> Status:
@@ -238,26 +233,6 @@ class _Training:
             optimum=self.stopping.optimum,
         )
 
-    def final(self, run: Run) -> tuple[Array, FinalModel | None]:
-        """Return the final model: the better of the newest and the one before, if the newest is not evaluated yet.
-
-        With it, its figures, from the data that are in reach and were not lost; None if there are none.
-        """
-        optimizer, rows = self.optimizer, self.step_rows
-        models = [optimizer.known]
-        if optimizer.best is not optimizer.known:
-            newest = self.stopping.reached(optimizer.step)  # and was measured: it is what was asked for
-            models = [optimizer.best] if newest else [*models, optimizer.best]
-        lost = [self.stepped.oracle.samples[task] for task in rows[-1].lost] if rows else []
-        x, final = lowest(self.problem, self.first, models, lost)
-        unseen = optimizer.unseen
-        if final is not None and final.share >= 1.0 and unseen is not None:
-            final = replace(final, unseen_gain=unseen_gain(self.problem, x.astype(unseen.dtype), unseen))
-        suspected = None if final is None else run.suspected_rise
-        if final is not None and suspected is not None and not suspected[1]:
-            final = with_objective_before_rise(final, self.problem, self.snapshots, suspected[0], lost)
-        return x, final
-
     def begin(self, resume: Resumption | None, steps: int) -> None:
         """Start the workers, and set the clock to zero; or restore everything as it was."""
         if resume is not None:
@@ -295,6 +270,44 @@ class _Training:
             self.status, self.stopped = _status_after(failure), str(failure)
             return failure
         return None
+
+    def evaluated(self, failure: Exception | None) -> Run:
+        """Return the run with its final model and its evaluations, but for what cannot be, or is in a hurry."""
+        run, snapshots = self.run, self.snapshots
+        try:
+            if not self.hurried and not isinstance(failure, Diverged):
+                x, final = self._final(run)
+                run = replace(run, x=x, final=final)
+                snapshots.settle(self.optimizer.step, x)
+            for evaluation in snapshots.evaluated() if self.hurried else snapshots.evaluate(self.problem):
+                run.evaluations.append(evaluation)
+                for watcher in self.watchers:
+                    watcher.on_evaluated(len(run.evaluations), len(snapshots.kept))
+        except KeyboardInterrupt as error:
+            if not run.stopped:
+                why = f"{stopped_by(error)} while the models were evaluated"
+                run = replace(run, status="interrupted", stopped=why)
+        return run
+
+    def _final(self, run: Run) -> tuple[Array, FinalModel | None]:
+        """Return the final model: the better of the newest and the one before, if the newest is not evaluated yet.
+
+        With it, its figures, from the data that are in reach and were not lost; None if there are none.
+        """
+        optimizer, rows = self.optimizer, self.step_rows
+        models = [optimizer.known]
+        if optimizer.best is not optimizer.known:
+            newest = self.stopping.reached(optimizer.step)  # and was measured: it is what was asked for
+            models = [optimizer.best] if newest else [*models, optimizer.best]
+        lost = [self.stepped.oracle.samples[task] for task in rows[-1].lost] if rows else []
+        x, final = lowest(self.problem, self.first, models, lost)
+        unseen = optimizer.unseen
+        if final is not None and final.share >= 1.0 and unseen is not None:
+            final = replace(final, unseen_gain=unseen_gain(self.problem, x.astype(unseen.dtype), unseen))
+        suspected = None if final is None else run.suspected_rise
+        if final is not None and suspected is not None and not suspected[1]:
+            final = with_objective_before_rise(final, self.problem, self.snapshots, suspected[0], lost)
+        return x, final
 
     def _step(self, steps: int, wanted: Callable[[int], int | None]) -> None:
         try:
