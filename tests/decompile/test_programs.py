@@ -72,7 +72,7 @@ def test_jax(case: Case) -> None:
     source = decompile(case.function, *case.arguments, check=False)
     report = source.check(compiled(case.name), *case.arguments, draws=1)
     assert report.passed, report
-    assert text_of(source.function, case.arguments, "jax") == source.text, "decompiled again, the text is another"
+    assert text_of(source.function, case.arguments) == source.text, "decompiled again, the text is another"
 
 
 @pytest.mark.slow

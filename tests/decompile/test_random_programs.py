@@ -142,7 +142,7 @@ def round_trip(program: tuple[Callable[..., Any], list[np.ndarray]]) -> None:
         report = check(source, compiled, arrays, draws=1, other_mode=False)
         assert report.passed, f"{report}\n{source.text}"
         if backend == "jax":
-            assert text_of(source.function, tuple(arrays), "jax") == source.text
+            assert text_of(source.function, tuple(arrays)) == source.text
 
 
 @pytest.mark.slow

@@ -31,9 +31,9 @@ def reads(dtype: str, dimensions: int = 1) -> Any:
     return _numba.types.Array(getattr(_numba.types, dtype), dimensions, "C", readonly=True)
 
 
-def writes(dtype: str, dimensions: int = 1) -> Any:
-    """Return the type of a C-contiguous array that is written to."""
-    return _numba.types.Array(getattr(_numba.types, dtype), dimensions, "C")
+def writes(dtype: str) -> Any:
+    """Return the type of a C-contiguous vector that is written to."""
+    return _numba.types.Array(getattr(_numba.types, dtype), 1, "C")
 
 
 def compiled(result: Any, *arguments: Any) -> Callable[[Function], Function]:

@@ -10,7 +10,7 @@ from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.errors import check_positive, invalid, real
 
 
-def check_speeds(speeds: Sequence[float] | Array, n_workers: int, name: str = "speeds") -> Array:
+def check_speeds(speeds: Sequence[float] | Array, n_workers: int) -> Array:
     """Return speeds, one a worker, in any unit, shape (n_workers,).
 
     Raises:
@@ -19,9 +19,9 @@ def check_speeds(speeds: Sequence[float] | Array, n_workers: int, name: str = "s
     several = isinstance(speeds, Iterable) and not isinstance(speeds, str)  # pyright: ignore[reportUnnecessaryIsInstance]
     values = [real(value) for value in speeds] if several and getattr(speeds, "ndim", 1) else []
     if len(values) != n_workers:
-        raise invalid(name, f"must be one number for each of {n_workers}", speeds, "such as [1, 2, 4, 4] for four")
+        raise invalid("speeds", f"must be one number for each of {n_workers}", speeds, "such as [1, 2, 4, 4] for four")
     for number, value in enumerate(values):
-        check_positive(f"{name}[{number}]", value, "must be a positive, finite number", "leave out who does nothing")
+        check_positive(f"speeds[{number}]", value, "must be a positive, finite number", "leave out who does nothing")
     return np.array(values)
 
 

@@ -138,8 +138,8 @@ def equal_shares(n_workers: int, load: int, n_tasks: int, why: str = "") -> int:
     return n_workers * load // n_tasks
 
 
-def stragglers_and_load(stragglers: int | None, load: int | None, n_workers: int, extra: int = 1) -> tuple[int, int]:
-    """Return both numbers, of which one is given, for codes whose load is `stragglers + extra`.
+def stragglers_and_load(stragglers: int | None, load: int | None, n_workers: int) -> tuple[int, int]:
+    """Return both numbers, of which one is given, for codes whose load is `stragglers + 1`.
 
     Raises:
         InvalidArgument: if neither or both are given, or the load would exceed the number of workers.
@@ -149,12 +149,12 @@ def stragglers_and_load(stragglers: int | None, load: int | None, n_workers: int
             "stragglers",
             "must be given, or load, and not both",
             stragglers,
-            sentence=f"Give either stragglers or load (load = stragglers + {extra}), exactly one of them;"
+            sentence=f"Give either stragglers or load (load = stragglers + 1), exactly one of them;"
             f" they came as stragglers={stragglers} and load={load}.",
         )
     if stragglers is None:
         assert load is not None
-        load = check_count("load", load, at_least=extra, at_most=n_workers)
-        return load - extra, load
-    stragglers = check_count("stragglers", stragglers, at_least=0, at_most=n_workers - extra)
-    return stragglers, stragglers + extra
+        load = check_count("load", load, at_least=1, at_most=n_workers)
+        return load - 1, load
+    stragglers = check_count("stragglers", stragglers, at_least=0, at_most=n_workers - 1)
+    return stragglers, stragglers + 1

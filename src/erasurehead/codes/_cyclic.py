@@ -270,7 +270,7 @@ def exact_cyclic(n_workers: int, stragglers: int, seed: int = 0) -> GradientCode
         return reed_solomon(n_workers, stragglers + 1)
 
 
-def one_message_cyclic(n_workers: int, stragglers: int, seed: int = 0) -> GradientCode:
+def one_message_cyclic(n_workers: int, stragglers: int, seed: int) -> GradientCode:
     """Return `cyclic_mds` where it exists and float64 allows it, else `cyclic_repetition`: one message per worker.
 
     Raises:

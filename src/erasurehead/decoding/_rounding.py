@@ -119,9 +119,7 @@ def conditioning(
     )
 
 
-def check_rounding(
-    code: GradientCode, rounding: float, stragglers: int | None = None, given: tuple[str, object] | None = None
-) -> None:
+def check_rounding(code: GradientCode, rounding: float, given: tuple[str, object]) -> None:
     """Raise if messages lose too much precision for a code, in whatever way; the error names a code that works.
 
     It goes by the bound that `conditioning` states. Where there is none, it examines its sets until one is too bad:
@@ -132,16 +130,15 @@ def check_rounding(
     Arguments:
         code: any code.
         rounding: the largest error of an element, relative to the largest element of its message, at least 0.
-        stragglers: see `conditioning`.
-        given: the argument that it comes from, and its value, for the error; by default `rounding` itself.
+        given: the argument that it comes from, and its value, for the error.
 
     Raises:
         InvalidArgument: if for some set of arrivals the error of the decoded gradient could exceed `BEARABLE` and that
             of a single message, or decoding would not be exact although no more workers are missing than the code
             tolerates.
     """
-    argument, value = ("rounding", rounding) if given is None else given
-    sets = _Sets(code, _stragglers(code, stragglers), None, 0, make_decoder(code))
+    argument, value = given
+    sets = _Sets(code, _stragglers(code, None), None, 0, make_decoder(code))
     count, prior = sets.stragglers, sets.prior
     promised = code.tolerance is not None and 0 < count <= code.tolerance
     bearable = max(BEARABLE, rounding * (1.0 + EXACT)) / rounding if rounding else math.inf

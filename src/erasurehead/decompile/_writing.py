@@ -40,6 +40,6 @@ def write_once(
     return assembled, program
 
 
-def text_of(function: Callable[..., Any], arguments: tuple[Any, ...], backend: str) -> str:
-    """Return the text of a function's source, without any check."""
-    return write_once(function, arguments, backend, True, "comment", None, False, None)[0].text
+def text_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> str:
+    """Return the text of a function's source for jax, without any check."""
+    return write_once(function, arguments, "jax", True, "comment", None, False, None)[0].text

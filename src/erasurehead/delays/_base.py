@@ -221,9 +221,7 @@ def rows_of(
     return values
 
 
-def rows_at_of(
-    model: Delays, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0
-) -> Array:
+def rows_at_of(model: Delays, step: int, posted: float, n_workers: int, unit: int, work: float | Array) -> Array:
     """Return a model's delays for an order; those of a user's own model are checked.
 
     Arguments:

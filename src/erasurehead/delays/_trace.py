@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Self
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray, real_numbers
 from erasurehead._internal.shown import shown
+from erasurehead._internal.user_files import StrPath
 from erasurehead.delays._base import LEAST_SECONDS, MOST_SECONDS
 from erasurehead.errors import DataError, counted, invalid
 
@@ -78,7 +78,7 @@ class Trace:
     @classmethod
     def read(
         cls,
-        path: str | Path,
+        path: StrPath,
         columns: Mapping[str, str] | None = None,
         where: Mapping[str, str | float] | None = None,
         unit: str = "s",
@@ -155,7 +155,7 @@ class Trace:
         """
         return replace(self, seconds=np.maximum(self.seconds - seconds_per_task * self.load, 0.0))
 
-    def write(self, path: str | Path) -> None:
+    def write(self, path: StrPath) -> None:
         """Write the samples to a file, which plans and run files can name.
 
         Arguments:

@@ -20,7 +20,7 @@ import numpy as np
 from erasurehead._internal.documents import Entries
 from erasurehead._internal.plain_text import in_groups
 from erasurehead._internal.storage.folders import Folder
-from erasurehead._internal.user_files import beginning, readable
+from erasurehead._internal.user_files import StrPath, beginning, readable
 from erasurehead.datasets._readers.csv import lines_of_table
 from erasurehead.datasets._readers.delimiters import guess_delimiter
 from erasurehead.datasets._readers.files import text_lines
@@ -42,7 +42,7 @@ _TRUE, _FALSE = ("1", "true", "yes", "1.0"), ("0", "false", "no", "0.0", "", "no
 
 
 def read_trace(
-    path: str | Path,
+    path: StrPath,
     columns: Mapping[str, str] | None,
     where: Mapping[str, str | float] | None,
     unit: str,
@@ -71,7 +71,7 @@ def read_trace(
     return trace
 
 
-def write_trace(trace: Trace, path: str | Path) -> None:
+def write_trace(trace: Trace, path: StrPath) -> None:
     """Write a trace: what `Trace.write` does.
 
     The file is written atomically, and only its owner can read a new one: a trace may reveal much about a cluster.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from erasurehead._internal.user_files import StrPath
 from erasurehead.drills._findings import NAMED, FaultFinding
 from erasurehead.drills._schedule import KINDS, Kind
 from erasurehead.drills._verdicts import Findings
@@ -38,13 +39,12 @@ _COLOURS: Mapping[Kind, str] = {
 _ROW = 0.24  # inches that a worker's name needs
 
 
-def draw_drill(findings: Findings, folder: Path | str, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+def draw_drill(findings: Findings, folder: StrPath) -> list[Path]:
     """Draw a drill, and return the files.
 
     Arguments:
         findings: what it has found.
         folder: where to put them.
-        formats: png, svg or pdf.
 
     Raises:
         MissingExtra: if matplotlib is not installed.
@@ -68,7 +68,7 @@ def draw_drill(findings: Findings, folder: Path | str, formats: Sequence[str] = 
             title="Faults",
             alignment="left",
         )
-        return save(figure, place, "drill", formats)
+        return save(figure, place, "drill", ("png", "svg"))
 
 
 def _draw_faults(axes: Axes, findings: Findings) -> None:

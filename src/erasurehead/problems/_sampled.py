@@ -34,7 +34,7 @@ class Sampled(Protocol):
 
 
 def linear_gradients(
-    design: Design, labels: Labels, loss: SampleLoss, models: Array, rows: IntArray, counts: Array | None = None
+    design: Design, labels: Labels, loss: SampleLoss, models: Array, rows: IntArray, counts: Array | None
 ) -> Array:
     """Return what `Sampled.sample_gradients` does, for a linear model.
 

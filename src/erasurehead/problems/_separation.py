@@ -25,7 +25,7 @@ def all_correct(loss: float, n_samples: int, lightest: float) -> bool:
     return loss * n_samples < np.log(2.0) * lightest
 
 
-def separates(design: Design, labels: Labels, n_classes: int, columns: IntArray, weights: Array | None = None) -> bool:
+def separates(design: Design, labels: Labels, n_classes: int, columns: IntArray, weights: Array | None) -> bool:
     """Return whether one of the columns, up to a constant column among them, is on one side for all samples of a class,
     and on the other for all others.
 

@@ -25,6 +25,7 @@ from erasurehead._internal.documents import PlainData
 from erasurehead._internal.plain_text import visible
 from erasurehead._internal.storage.access import Access
 from erasurehead._internal.storage.folders import Folder
+from erasurehead._internal.user_files import StrPath
 from erasurehead.errors import MissingExtra, invalid
 
 Axes: TypeAlias = Any
@@ -299,7 +300,7 @@ def curve(axes: Axes, times: Array, values: Array, style: RunStyle, label: str, 
     )
 
 
-def legend_above(axes: Axes, columns: int, title: str = "") -> None:
+def legend_above(axes: Axes, columns: int, title: str) -> None:
     """Put the legend above a panel, where it covers no curve; its title says what the lines are."""
     axes.legend(
         loc="lower left",
@@ -307,7 +308,7 @@ def legend_above(axes: Axes, columns: int, title: str = "") -> None:
         ncols=columns,
         borderaxespad=0.2,
         columnspacing=1.2,
-        title=title or None,
+        title=title,
         alignment="left",
     )
 
@@ -374,7 +375,7 @@ def save(
     return paths
 
 
-def prepare_folder(folder: Path | str, access: Access = "private") -> Path:
+def prepare_folder(folder: StrPath, access: Access = "private") -> Path:
     """Create a folder for figures if it does not exist, and return its path.
 
     Arguments:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.user_files import StrPath
 from erasurehead.decoding._analysis import Analysis
 from erasurehead.reports import _canvas as canvas, _measures as measures
 from erasurehead.reports._canvas import FAINT, INK, Axes, Figure, RunStyle, run_style
@@ -27,7 +28,7 @@ _RANDOM, _ONE_STEP, _WORST, _BOUND = run_style(1), run_style(5), run_style(2), r
 
 
 def draw_codes(
-    analyses: Mapping[str, Analysis], folder: Path | str, formats: Sequence[str] = ("png", "svg")
+    analyses: Mapping[str, Analysis], folder: StrPath, formats: Sequence[str] = ("png", "svg")
 ) -> list[Path]:
     """Draw a comparison of codes.
 

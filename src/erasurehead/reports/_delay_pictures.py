@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from erasurehead._internal.user_files import StrPath
 from erasurehead.delays import Trace
 from erasurehead.delays._families import FAMILIES
 from erasurehead.delays._fitting import Fit
@@ -23,7 +24,7 @@ _KS_95 = 1.36  # divided by sqrt(n): the 95% bound of the Kolmogorov-Smirnov tes
 def draw_fits(
     trace: Trace,
     fits: Sequence[Fit],
-    folder: Path | str,
+    folder: StrPath,
     scale_with_load: bool = False,
 ) -> list[Path]:
     """Draw the best fits to a trace; the file is `fits`, a P-P plot beside the tail probabilities.

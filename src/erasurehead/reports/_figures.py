@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from erasurehead._internal.storage.access import Access
+from erasurehead._internal.user_files import StrPath
 from erasurehead.errors import counted
 from erasurehead.reports import _canvas as canvas, _measures as measures
 from erasurehead.reports._canvas import Axes, Figure
@@ -20,7 +21,7 @@ _BAR, _LINE, _TIMELINE = 0.42, 0.23, 1.35  # inches per run
 
 def draw_comparison(
     comparison: ComparedRuns,
-    folder: Path | str,
+    folder: StrPath,
     formats: Sequence[str],
     title: str,
     access: Access,

@@ -14,6 +14,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.shown import shown
 from erasurehead._internal.storage.access import Access
+from erasurehead._internal.user_files import StrPath
 from erasurehead.reports import _canvas as canvas, _measures as measures
 from erasurehead.reports._canvas import FAINT, INK, Axes, RunStyle, scheme_styles
 from erasurehead.reports._descents import Descent
@@ -71,7 +72,7 @@ class ComparedRuns:
 
     def draw(
         self,
-        folder: Path | str,
+        folder: StrPath,
         formats: Sequence[str] = ("png", "svg"),
         title: str = "",
         access: Access = "private",

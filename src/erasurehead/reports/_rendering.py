@@ -87,7 +87,7 @@ def to_html(rows: Sequence[ComparisonRow], title: str = "") -> str:
     return as_html(_columns(rows), notes(rows), title)
 
 
-def as_html(columns: Sequence[Column], notes: Sequence[str] = (), title: str = "") -> str:
+def as_html(columns: Sequence[Column], notes: Sequence[str], title: str) -> str:
     """Return columns as HTML for notebooks.
 
     Arguments:

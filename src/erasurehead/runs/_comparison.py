@@ -19,7 +19,7 @@ from erasurehead.reports._measures import Aim, numbered_names
 from erasurehead.reports._panels import ComparedRuns
 from erasurehead.reports._rendering import to_html, to_markdown
 from erasurehead.runs._alone import Alone, alone
-from erasurehead.runs._config.checking import build_config
+from erasurehead.runs._config.checking import as_config
 from erasurehead.runs._config.resolving import PUBLISHED_DELAYS, check_target, resolve, settled
 from erasurehead.runs._config.sections import Config
 from erasurehead.runs._descents import Models, Objectives, descents
@@ -84,8 +84,7 @@ class Comparison:
             InvalidArgument: if something does not fit; the error names the key.
             DataError: if the data cannot be used, or this machine has no memory for the workers.
         """
-        if not isinstance(config, Config):
-            config = build_config(config)
+        config = as_config(config)
         delays = config.delays.model_copy(update={"model": config.delays.model or PUBLISHED_DELAYS})
         run = config.run.model_copy(update={"engine": config.run.engine or "processes"})  # schemes are about workers
         data = config.data

@@ -26,7 +26,7 @@ from erasurehead.optimizers import Optimizer
 from erasurehead.problems import Problem, ShardedProblem
 from erasurehead.runs._checkpoints.store import CheckpointStore
 from erasurehead.runs._config import parts
-from erasurehead.runs._config.checking import build_config, overridden, read_config
+from erasurehead.runs._config.checking import as_config, build_config, overridden, read_config
 from erasurehead.runs._config.reachable import check_reachable
 from erasurehead.runs._config.resolving import Resolved, check_scheme, filled_in, resolve
 from erasurehead.runs._config.sections import Config, DataSection, OptimizerSection, ProblemSection
@@ -116,7 +116,7 @@ class Experiment:
             DataError: if the data cannot be used, or this machine has no memory for the workers.
             EngineError: if the number of workers is that of an MPI job or a Ray cluster, and this cannot be asked.
         """
-        return cls.of(resolve(config if isinstance(config, Config) else build_config(config)), starting)
+        return cls.of(resolve(as_config(config)), starting)
 
     @classmethod
     def of(

@@ -42,7 +42,7 @@ class InitialModel:
 
 
 def initial_model(
-    model: ScoringModel, name: str, before: Encoding, encoding: Encoding, loss: str | None = None
+    model: ScoringModel, name: str, before: Encoding, encoding: Encoding, loss: str | None
 ) -> InitialModel:
     """Return a model as the first of a new run: what `TrainedModel.initial` does.
 

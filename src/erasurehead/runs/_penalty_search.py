@@ -61,7 +61,7 @@ class PenaltySearch:
 
 
 def settled_problem(
-    section: ProblemSection, data: Dataset | ShardFolder, starting: Callable[[str], None] = lambda what: None
+    section: ProblemSection, data: Dataset | ShardFolder, starting: Callable[[str], None]
 ) -> tuple[ProblemSection, PenaltySearch | None]:
     """Return what is minimised with a loss and a number for l2: the one given, its default, or the one found best.
 

@@ -98,7 +98,7 @@ def can_be_resumed(path: Path) -> bool:
     return whole and bool(folder.tables)
 
 
-def check_unfinished(folder: RunFolder, steps: int, seconds: float | None = None) -> None:
+def check_unfinished(folder: RunFolder, steps: int, seconds: float | None) -> None:
     """Raise if there is nothing left to do in a run of this total number of steps and seconds.
 
     Arguments:

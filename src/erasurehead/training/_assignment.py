@@ -212,7 +212,7 @@ def reassigned(
     layout: Layout,
     other: Layout | None,
     workers: Sequence[int],
-    in_order: bool = False,
+    in_order: bool,
 ) -> tuple[Assignment, list[int]]:
     """Lay a scheme over workers so that as few of them as possible need other data.
 

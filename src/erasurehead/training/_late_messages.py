@@ -281,7 +281,7 @@ class RoundTable(Resumable):
         self._answered[worker] = number - 1
         self._handed.pop(worker, None)
 
-    def forget_old(self, workers: Iterable[int], greatest_age: float = 0.0) -> None:
+    def forget_old(self, workers: Iterable[int], greatest_age: float) -> None:
         """Forget the rounds that no worker is working on any more.
 
         Arguments:

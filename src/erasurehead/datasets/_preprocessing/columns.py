@@ -229,7 +229,7 @@ def _named_by(columns: Columns, argument: str) -> list[str]:
     return [] if named == "all" else list(named)
 
 
-def csv_kinds(choice: Choice, texts: Collection[str] = ()) -> Callable[[str], Kind | None]:
+def csv_kinds(choice: Choice, texts: Collection[str]) -> Callable[[str], Kind | None]:
     """Return how each column of a CSV file is read; None for columns that are not.
 
     Arguments:

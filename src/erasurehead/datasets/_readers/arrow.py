@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from erasurehead.datasets._readers.fields import MISSING
 from erasurehead.datasets._readers.table import Column, NumberColumn, TextColumn, Unreadable, as_texts
 from erasurehead.datasets._readers.values import column_of, numbers_of
 
 
-def arrow_column(array: Any, name: str, source: str, exact: bool = False, missing: Collection[str] = MISSING) -> Column:
+def arrow_column(array: Any, name: str, source: str, exact: bool, missing: Collection[str]) -> Column:
     """Return the column of an array.
 
     Integers and floating-point numbers, decimals, truth values, texts, days and moments can be read, and dictionaries

@@ -86,7 +86,7 @@ def guess_delimiter(lines: Sequence[str], path: Path) -> tuple[str, str]:
     )
 
 
-def separated(lines: Iterable[str], delimiter: str, quoted: bool = True) -> tuple[Iterable[str], str]:
+def separated(lines: Iterable[str], delimiter: str, quoted: bool) -> tuple[Iterable[str], str]:
     """Return lines for Python's CSV reader, and its delimiter; any number of blanks is one delimiter.
 
     Arguments:

@@ -132,7 +132,7 @@ def are_numbers(column: Column) -> bool:
     return isinstance(column, NumberColumn) or TRUTHS.keys() >= set(column.used())
 
 
-def with_numbers(table: Table, texts: Collection[str] = (), label: str = "") -> tuple[Table, tuple[str, ...]]:
+def with_numbers(table: Table, texts: Collection[str], label: str) -> tuple[Table, tuple[str, ...]]:
     """Return a table in which columns of texts that all are numbers are columns of numbers, as in a CSV file.
 
     Arguments:

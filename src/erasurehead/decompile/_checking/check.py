@@ -267,10 +267,10 @@ def _other_mode(source: Any, examples: Sequence[Any], report: CheckReport) -> No
 
     arguments: Any = jax.tree.map(typed, tuple(examples))
     with jax.enable_x64(not on):
-        other = text_of(source.function, arguments, "jax")
+        other = text_of(source.function, arguments)
     if other == source.text:
         return
-    text = text_of(source.function, arguments, "jax")
+    text = text_of(source.function, arguments)
     if text != other:
         report.differences.append(
             Difference(

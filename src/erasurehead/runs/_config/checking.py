@@ -60,6 +60,11 @@ overwrite, access, track.
     return build(Config, tables)
 
 
+def as_config(given: Config | Entries) -> Config:
+    """Return settings, which may be given as tables, checked."""
+    return given if isinstance(given, Config) else build_config(given)
+
+
 def build(root: type[_Root], tables: Entries) -> _Root:
     """Check what a run file of some kind says.
 

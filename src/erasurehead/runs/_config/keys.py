@@ -157,7 +157,7 @@ def _rules(annotation: Any) -> tuple[Any, ...]:
     return getattr(annotation, "__metadata__", ())
 
 
-def json_schema(kinds: Mapping[str, type[BaseModel]] | None = None) -> PlainData:
+def json_schema(kinds: Mapping[str, type[BaseModel]] | None) -> PlainData:
     """Return a JSON schema of run files, with which editors complete and check them.
 
     Arguments:

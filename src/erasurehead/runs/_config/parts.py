@@ -193,7 +193,7 @@ def check_problem_keys(section: ProblemSection, sharded: bool, loss: str | None)
         raise invalid("problem.l2", "must be a number for folders, whose rows are read by the workers", "tuned", hint)
 
 
-def penalizes_intercept(data: Dataset | ShardFolder, wanted: bool | None = None) -> bool:
+def penalizes_intercept(data: Dataset | ShardFolder, wanted: bool | None) -> bool:
     """Return whether the penalty applies to every column: always, if the data have no column of ones.
 
     Arguments:
