@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from erasurehead import planning
-from erasurehead.delays import parse
+from erasurehead.delays import Bootstrap, parse
 from erasurehead.errors import InvalidArgument
 from erasurehead.planning import _settings
 from erasurehead.planning._explanations import explain
@@ -34,6 +34,14 @@ def test_shares_by_speed_are_proposed_where_machines_differ_and_time_grows_with_
         assert not any("speeds" in text for text in _settings.default_settings(12, 3, parse(alike)))
     differ = parse("per_worker(models=[none(), exponential(0.5)])")
     assert not any("speeds" in text for text in _settings.default_settings(2, 2, differ))  # it does not grow
+
+
+def test_no_shares_by_speed_are_proposed_where_machines_are_slow_for_a_while_only() -> None:
+    usual, slow = (f"shifted_exponential({seconds}, 0.05, scale_with_load=True)" for seconds in (1, 5))
+    recorded = parse(f"markov(0.02, 0.1, {usual}, {slow}, seed=1)").rows(0, 200, 12)
+    proposed = _settings.default_settings(12, 3, Bootstrap(recorded, block=17, scale_with_load=True))
+    assert "compute_once(load=3)" in proposed
+    assert not any("speeds" in text for text in proposed)
 
 
 @pytest.mark.slow

@@ -375,14 +375,13 @@ def rank(items: Iterable[Forecast]) -> tuple[Forecast, ...]:
     Of those whose times are equal to four digits, the one that needs least memory comes first. Where delays are often
     zero and computing takes no time, many settings take none at all: then the one that loses least of the gradient
     comes first. Settings that wait for workers without an answer in the trace come after those that never do, as their
-    true times are not known. Where nothing is known of the data and `adaptive` is there, so do those that would never
-    reach the target on some other data, unless they are worth the risk.
+    true times are not known. Where nothing is known of the data, so do those that would never reach the target on some
+    other data, unless they are worth the risk.
 
     Arguments:
         items: the forecasts, in any order.
     """
     items = list(items)
-    cautious = any(is_adaptive(item.setting) and math.isfinite(item.seconds_to_target) for item in items)
     safe = min(
         (item for item in items if math.isfinite(item.steps_range[1]) and not item.unanswered),
         key=lambda item: item.seconds_to_target,
@@ -394,7 +393,7 @@ def rank(items: Iterable[Forecast]) -> tuple[Forecast, ...]:
             key=lambda item: (
                 math.isinf(item.seconds_to_target),
                 item.unanswered > 0.0,
-                cautious and math.isinf(item.steps_range[1]) and not _is_worth_the_risk(item, safe),
+                safe is not None and math.isinf(item.steps_range[1]) and not _is_worth_the_risk(item, safe),
                 float(f"{item.seconds_to_target:.4g}"),
                 item.load if 0.0 < item.seconds_to_target < math.inf else 0,
                 item.seconds_to_target,
@@ -406,12 +405,12 @@ def rank(items: Iterable[Forecast]) -> tuple[Forecast, ...]:
     )
 
 
-def _is_worth_the_risk(item: Forecast, safe: Forecast | None) -> bool:
+def _is_worth_the_risk(item: Forecast, safe: Forecast) -> bool:
     """Return whether a setting that never reaches the target on some data is quicker on all of them than a safe one.
 
     It is in the geometric mean, if it is given up there after so many times what it was to take, for the safe one.
     """
-    if safe is None or not item.steps_elsewhere or not 0.0 < safe.seconds_to_target < math.inf:
+    if not item.steps_elsewhere or not 0.0 < safe.seconds_to_target < math.inf:
         return False
     steps = safe.steps_elsewhere or (safe.steps,) * len(item.steps_elsewhere)
     others = [count * safe.seconds_per_step for count in steps]

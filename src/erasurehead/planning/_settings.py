@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead.delays import Delays
+from erasurehead.delays import Bootstrap, Delays
 from erasurehead.errors import check_count, check_size
 from erasurehead.schemes import adaptive
 
@@ -18,7 +18,7 @@ _CYCLIC_WORKERS = 100  # largest number of workers for which decoding cyclic cod
 
 
 _LOOKED_AT = 256  # steps from which speeds are read
-_DIFFER = 6.0  # how many times as much workers' mean times differ as chance has them, for their speeds to count
+_PAYS = 0.95  # of a step with equal shares, up to which shares by speed must shorten it
 
 
 def default_settings(n_workers: int, max_load: int = 10, delays: Delays | None = None) -> tuple[str, ...]:
@@ -54,17 +54,27 @@ def default_settings(n_workers: int, max_load: int = 10, delays: Delays | None =
 
 
 def _looked_at(delays: Delays, n_workers: int) -> Array:
+    """Return the first rounds; those of a trace in their own order, each once."""
+    if isinstance(delays, Bootstrap) and delays.keep != "pooled":
+        return delays.table[:_LOOKED_AT, :n_workers]
     return delays.rows(0, _LOOKED_AT, n_workers)
 
 
 def _speeds(delays: Delays, n_workers: int) -> str:
-    """Return the argument that tells a scheme how fast workers are; empty if they are alike, by the first steps."""
+    """Return the argument that tells a scheme how fast workers are; empty if shares by speed would not last.
+
+    Machines that are slow for a while differ in any trace: the speeds that they had in either half of the rounds must
+    shorten the steps of the other.
+    """
     times = _looked_at(delays, n_workers)
+    halves = np.array_split(times, 2)
+    if not all(len(half) and np.isfinite(half).all() and half.mean(axis=0).min() > 0.0 for half in halves):
+        return ""
+    for seen, other in (halves, halves[::-1]):
+        shares = 1.0 / seen.mean(axis=0)
+        if (other * (shares / shares.mean())).max(axis=1).mean() > _PAYS * other.max(axis=1).mean():
+            return ""
     means = times.mean(axis=0)
-    if not (np.isfinite(means).all() and means.min() > 0.0):
-        return ""
-    if len(times) * means.var(ddof=1) <= _DIFFER * times.var(axis=0, ddof=1).mean():
-        return ""
     return f"speeds=[{', '.join(f'{speed:.2g}' for speed in means.max() / means)}]"
 
 
