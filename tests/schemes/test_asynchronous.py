@@ -58,7 +58,7 @@ class _NoisyShard(Shard):
         for factor, start in zip(coefficients, self.starts, strict=True):
             drawn = np.random.default_rng([start, step]).standard_normal(WIDTH)
             out += factor * (CURVATURE * local + self.noise * drawn) / self.n_samples
-        return 0.0
+        return float(np.sum(coefficients)) * 0.5 * CURVATURE * float(local @ local) / self.n_samples
 
 
 def go(
