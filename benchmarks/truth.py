@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -221,7 +221,15 @@ def times_of(
     clock = np.cumsum(steps.seconds)
     allowed = int(np.searchsorted(clock, max(most), side="right")) + 1 if math.isfinite(max(most)) else STEPS
     found = [math.inf] * len(GAPS)
-    path = _exact_path(of) if steps.lossless.all() else of.measures(steps.until(allowed).oracle(of))
+    path = (
+        _exact_path(of)
+        if steps.lossless.all()
+        else of.measures(
+            replace(
+                steps, seconds=clock[:allowed], arrived=steps.arrived[:allowed], lossless=steps.lossless[:allowed]
+            ).oracle(of)
+        )
+    )
     for step, (gap, now) in enumerate(zip(path, clock, strict=False)):
         del step
         for place, wanted in enumerate(GAPS):

@@ -49,7 +49,6 @@ def test_several_messages_of_a_worker_are_carried_on_as_by_an_engine(text: str, 
     np.testing.assert_allclose(at_once.seconds, by_event.seconds, rtol=1e-9)
     np.testing.assert_allclose(at_once.residual, by_event.residual, atol=1e-9)
     assert at_once.arrived.tolist() == by_event.arrived.tolist()
-    assert at_once.messages.tolist() == by_event.messages.tolist()
 
 
 def test_the_measured_ratios_of_both_kinds() -> None:

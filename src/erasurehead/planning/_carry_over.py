@@ -22,7 +22,7 @@ from erasurehead.engines._base import ASKED, UNTIL_NEWER
 from erasurehead.errors import EngineError, Unreachable
 from erasurehead.faults import FaultPolicy
 from erasurehead.planning._arrivals import ArrivalTimes
-from erasurehead.planning._simulation import Simulation, Watch, check_steps, residuals_at
+from erasurehead.planning._simulation import Simulation, Watch, check_steps, residuals_at, simulate
 from erasurehead.schemes import Aggregation, Scheme
 from erasurehead.schemes.wait_rules import WaitRule
 from erasurehead.schemes.wait_rules._worker_counts import finish_times
@@ -32,6 +32,7 @@ from erasurehead.training._round import RoundRunner
 from erasurehead.training._workers import WorkerPool
 
 _HELD = 1 << 20  # computing and waiting times held at once
+_WARM = 16  # steps after which workers are about as busy as in a long run
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,14 +84,13 @@ def simulate_with_memory(
     seed: int = 0,
     watch: Watch | None = None,
     chains: int = 1,
-    warm: int = 0,
     until_newer: bool = False,
 ) -> Simulation:
     """Simulate successive steps as the virtual engine runs them, without model and gradients.
 
     All workers of a step are simulated at once, unless the rule learns, messages grow, or only work that is too old is
-    dropped: then the engine's event queue is used, which handles about 100,000 arrivals a second. For independent steps
-    (`late="preempt"`, and delays that do not follow the clock), `simulate` gives the same results faster.
+    dropped: then the engine's event queue is used, which handles about 100,000 arrivals a second. Steps that do not
+    depend on each other are those of `simulate`.
 
     Arguments:
         decoder: decoder of the code.
@@ -102,10 +102,9 @@ def simulate_with_memory(
         late: what a worker does with old work when the next order is given.
         seed: seed that breaks ties between messages that arrive at the same moment.
         watch: called with the steps, in order if there is one chain.
-        chains: number of runs into which the steps are split; each begins with idle workers, and they are simulated
-            side by side. Used only if all workers of a step are simulated at once; 1 if delays follow the clock.
-        warm: number of steps that each chain simulates before those that are returned, until workers are as busy as in
-            a long run. Used only together with `chains`.
+        chains: number of runs into which the steps are split. They are simulated side by side, and what they return
+            begins when workers are as busy as in a long run; a single one begins with idle workers. Used only if all
+            workers of a step are simulated at once; 1 if delays follow the clock.
         until_newer: whether a newer order ends an older one between two messages of a worker: see `Scheme`.
 
     Returns:
@@ -117,12 +116,14 @@ def simulate_with_memory(
     check_steps(steps)
     code = decoder.code
     rule.check(decoder)
+    timing = decoder, rule, delays, steps, seconds_per_task, first_step
+    if late == "preempt" and not (rule.remembers or delays.follows_clock):
+        return simulate(*timing, seed=seed, watch=watch)
     alike = late in ("carry", "preempt") and code.messages_per_worker.all() and not code.prior_works.any()
     if alike and not rule.remembers:
-        timing = decoder, rule, delays, steps, seconds_per_task, first_step
-        return _at_once(*timing, late, seed, watch, chains, warm, until_newer)
+        return _at_once(*timing, late, seed, watch, chains, until_newer)
     note = {UNTIL_NEWER: True} if until_newer else {}
-    return _by_event(decoder, rule, delays, steps, seconds_per_task, first_step, late, seed, watch, note)
+    return _by_event(*timing, late, seed, watch, note)
 
 
 def _at_once(
@@ -136,7 +137,6 @@ def _at_once(
     seed: int,
     watch: Watch | None,
     chains: int,
-    warm: int,
     until_newer: bool,
 ) -> Simulation:
     """Simulate all workers of a step at once; a busy worker takes the newest order when its older one is done."""
@@ -144,25 +144,28 @@ def _at_once(
     counts = code.messages_per_worker
     units = np.minimum(np.arange(int(counts.max())), counts[:, None] - 1)  # the last one, in place of any that lack
     sent = np.array([code.messages_of(worker)[own] for worker, own in enumerate(units)])
-    chains = max(1, min(chains, steps))
-    length = -(-steps // chains)
+    chains = 1 if by_clock else max(1, min(chains, steps))
+    length, warm = -(-steps // chains), _WARM if chains > 1 else 0
     arrivals = ArrivalTimes(code, delays, seconds_per_task)
     shape = (length, chains)
     seconds, residual = np.full(shape, np.inf), np.full(shape, float(code.n_tasks))
-    arrived, messages = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
-    clock = np.zeros((chains, 1))
-    free = np.zeros((chains, code.n_workers))  # when each worker finishes its current work
+    arrived = np.zeros(shape, dtype=np.int64)
+    clock: Array = np.zeros((chains, 1))
+    free: Array = np.zeros((chains, code.n_workers))  # when each worker finishes its current work
     begins = first_step + np.arange(chains) * (length + warm)
-    span = 1 if by_clock else max(1, min(length + warm, _HELD // (chains * code.n_messages)))
+    span = max(1, min(length + warm, _HELD // (chains * code.n_messages)))
     alive = np.ones(chains, dtype=bool)
     for low in range(0, length + warm, span):
         count = min(span, length + warm - low)
-        posted = float(clock[0, 0]) if by_clock else None
-        times = np.stack([arrivals.block(int(begin) + low, count, None, posted) for begin in begins], axis=1)
+        times = np.empty((count, chains, code.n_messages))
+        for chain, begin in enumerate(begins[: 0 if by_clock else chains].tolist()):
+            times[:, chain] = arrivals.block(begin + low, count)
         stops = np.full((count, chains), np.inf)
         for row in range(count):  # turn the durations in `times` into arrival times
+            if by_clock:
+                times[row] = arrivals.block(first_step + low + row, 1, None, float(clock[0, 0]))
             started = np.maximum(free, clock)
-            done = times[row] + started[:, code.owner]
+            done: Array = times[row] + started[:, code.owner]
             np.subtract(done, clock, out=times[row])
             stop = _stop(rule, decoder, times[row], arrivals, begins + low + row, seed)
             stop[~alive] = np.inf
@@ -172,7 +175,10 @@ def _at_once(
             clock = np.where(alive, clock[:, 0] + stop, clock[:, 0])[:, None]
             if late == "preempt":  # who is late is idle
                 continue
-            free = np.where(started <= clock, _ends(done, clock, sent, code.owner, until_newer), free)
+            ends = done[:, sent[:, -1]]
+            if until_newer:  # the message that is being computed then is the last one
+                ends = np.where(done > clock, done, ends[:, code.owner])[:, sent].min(axis=2)
+            free = np.where(started <= clock, ends, free)
         numbers = np.arange(low, low + count) - warm
         rows, columns = np.nonzero(np.isfinite(stops) & (numbers >= 0)[:, None])
         places = numbers[rows], columns
@@ -181,30 +187,11 @@ def _at_once(
             seconds[places] = stop
             residual[places] = lost = residuals_at(decoder, inside, stop)
             arrived[places] = np.count_nonzero(finish_times(inside, code) <= stop[:, None], axis=1)
-            messages[places] = np.count_nonzero(inside <= stop[:, None], axis=1)
             if watch is not None:
                 watch(inside, stop, lost)
         if not alive.any():
             break
-    times, lost = (found.T.reshape(-1)[:steps] for found in (seconds, residual))
-    return Simulation(times, lost, *(found.T.reshape(-1)[:steps] for found in (arrived, messages)))
-
-
-def _ends(done: Array, newer: Array, sent: IntArray, owner: IntArray, until_newer: bool) -> Array:
-    """Return when workers are done with an order, shape (chains, n_workers).
-
-    Arguments:
-        done: when each message is, shape (chains, n_messages).
-        newer: when the next order is given, shape (chains, 1).
-        sent: the messages of each worker, in turn, shape (n_workers, most messages).
-        owner: the worker of each message.
-        until_newer: whether that ends the order after the message that is being computed.
-    """
-    last = done[:, sent[:, -1]]
-    if not until_newer:
-        return last
-    later: Array = np.where(done > newer, done, last[:, owner])
-    return np.asarray(later[:, sent].min(axis=2))
+    return Simulation(seconds.T.ravel()[:steps], residual.T.ravel()[:steps], arrived.T.ravel()[:steps])
 
 
 def _stop(rule: WaitRule, decoder: Decoder, times: Array, arrivals: ArrivalTimes, steps: IntArray, seed: int) -> Array:
@@ -239,7 +226,7 @@ def _by_event(
     rounds = RoundRunner(pool)
     pool.start()
     seconds, residual = np.full(steps, np.inf), np.full(steps, float(code.n_tasks))
-    arrived, messages = np.zeros(steps, dtype=np.int64), np.zeros(steps, dtype=np.int64)
+    arrived = np.zeros(steps, dtype=np.int64)
     numbers = itertools.count()
     for number in range(steps):
 
@@ -253,7 +240,7 @@ def _by_event(
             break
         seconds[number] = result.waited
         residual[number] = result.decoding.residual
-        arrived[number], messages[number] = result.view.finished, len(result.view.arrived)
+        arrived[number] = result.view.finished
         if watch is not None:
             times, level = np.full((1, code.n_messages), np.inf), result.assignment.level
             rows = None if level is None else np.flatnonzero(code.structure.levels == level)
@@ -263,7 +250,7 @@ def _by_event(
             watch(times, seconds[number : number + 1], residual[number : number + 1])
         if rule.remembers:
             rounds.learn(result.step_row(order, end=engine.now()), [*result.late_rows, *result.rows])
-    return Simulation(seconds, residual, arrived, messages)
+    return Simulation(seconds, residual, arrived)
 
 
 def _specs(code: GradientCode, worker: int) -> tuple[MessageSpec, ...]:

@@ -12,11 +12,11 @@ from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Bootstrap, Delays
 from erasurehead.delays._fitting import Uncertain
 from erasurehead.delays._stationarity import tail_index
-from erasurehead.errors import check_count, invalid, real
+from erasurehead.errors import invalid, real
 from erasurehead.planning._accuracy import Accuracy
 from erasurehead.planning._carry_over import simulate_with_memory
 from erasurehead.planning._convergence import Bound, Constants, lemma1
-from erasurehead.planning._simulation import Simulation, simulate, with_sums
+from erasurehead.planning._simulation import Simulation, with_sums
 from erasurehead.planning._stand_in import SolverPath
 from erasurehead.planning._task_weights import Counted, CountedSum
 from erasurehead.planning._trace_errors import TraceErrors
@@ -26,8 +26,7 @@ from erasurehead.schemes._text import is_adaptive
 _ARRIVALS = 200_000  # arrival times simulated for one setting
 _CARRIED = 60_000  # the same, if steps depend on each other
 _CHAIN = 64  # in that case, steps of each of the runs that are simulated side by side
-_WARM = 16  # steps after which workers are about as busy as in a long run
-_LEAST = 64
+LEAST = 64
 _ALONG = 8_192  # the same along the clock, of which few steps take little: fewer workers stall more seldom
 _BATCHES = 20
 GUESS = 20
@@ -223,7 +222,7 @@ def forecast(
             setting,
             "compare it on data instead: erasurehead compare",
         )
-    chains = max(1, _length(scheme, delays, steps, late)[1])
+    chains = _length(scheme, delays, steps, late)[1]
     counting = CountedSum(scheme.decoder, scheme.aggregation, trace_rounds(delays), runs=chains)
     result = _simulated(scheme, delays, seconds_per_task, steps, late, counting)
     missing = min(1.0, float(result.residual.mean()) / scheme.code.n_tasks)
@@ -260,7 +259,7 @@ def forecast(
         chance = float(result.seconds.std(ddof=1)) / math.sqrt(len(result.seconds))
         item = replace(item, error=max(item.error, math.hypot(chance, of_trace * result.seconds_per_step)))
     if isinstance(delays, Uncertain):
-        few = max(_LEAST, len(result.seconds) // len(delays.draws))
+        few = max(LEAST, len(result.seconds) // len(delays.draws))
         means = [_simulated(scheme, other, seconds_per_task, few, late).seconds_per_step for other in delays.draws]
         spread = float(np.std(means, ddof=1)) if np.isfinite(means).all() else math.inf
         item = replace(item, error=math.hypot(item.error, spread))
@@ -269,16 +268,6 @@ def forecast(
         pessimistic = _simulated(scheme, dead, seconds_per_task, steps, late)
         item = replace(item, unanswered=1.0 - pessimistic.met)
     return item
-
-
-def least_arrivals(n_workers: int, steps: int | None = None) -> int:
-    """Return how many arrivals are simulated for a setting, at least.
-
-    Arguments:
-        n_workers: number of workers.
-        steps: number of steps, as in `forecast`.
-    """
-    return n_workers * (_LEAST if steps is None else check_count("steps", steps))
 
 
 def _simulated(
@@ -291,25 +280,21 @@ def _simulated(
 ) -> Simulation:
     steps, chains = _length(scheme, delays, steps, late)
     timing = scheme.decoder, scheme.rule, delays, steps, seconds_per_task
-    if not chains:
-        return with_sums(simulate(*timing, watch=watch), scheme, delays)
-    warm = _WARM if chains > 1 else 0
-    newer = scheme.until_newer
-    found = simulate_with_memory(*timing, late=late, watch=watch, chains=chains, warm=warm, until_newer=newer)
+    found = simulate_with_memory(*timing, late=late, watch=watch, chains=chains, until_newer=scheme.until_newer)
     return with_sums(found, scheme, delays)
 
 
 def _length(scheme: Scheme, delays: Delays, steps: int | None, late: LateWork) -> tuple[int, int]:
-    """Return how many steps are simulated, and in how many chains; none if steps do not depend on each other."""
+    """Return how many steps are simulated, and in how many chains."""
     replicas, n_messages = scheme.code.replicas, scheme.code.n_messages
     one_by_one = scheme.rule.remembers or delays.follows_clock  # simulated by the virtual engine
     if late == "preempt" and not one_by_one:
         most = 4096 if replicas else 256  # other codes are decoded arrival by arrival
-        return steps or min(most, max(_LEAST, _ARRIVALS // n_messages)), 0
-    most = 2048 if replicas and not one_by_one else 4 * _LEAST
+        return steps or min(most, max(LEAST, _ARRIVALS // n_messages)), 1
+    most = 2048 if replicas and not one_by_one else 4 * LEAST
     if delays.follows_clock:
         most = max(most, _ALONG // n_messages)
-    steps = steps or min(most, max(4 * _LEAST, _CARRIED // n_messages))
+    steps = steps or min(most, max(4 * LEAST, _CARRIED // n_messages))
     return steps, 1 if one_by_one else max(1, steps // _CHAIN)
 
 

@@ -19,7 +19,7 @@ from erasurehead.delays._text import as_delays
 from erasurehead.errors import InvalidArgument, check_count, check_size, counted, invalid
 from erasurehead.planning._accuracy import Accuracy
 from erasurehead.planning._common_draws import corrected
-from erasurehead.planning._forecasts import ErrorTarget, Forecast, forecast, least_arrivals, mean_error, ratio
+from erasurehead.planning._forecasts import LEAST, ErrorTarget, Forecast, forecast, mean_error, ratio
 from erasurehead.planning._settings import adaptive_settings, default_settings
 from erasurehead.planning._stand_in import solver_paths
 from erasurehead.planning._trace_errors import TraceErrors
@@ -135,14 +135,6 @@ class Plan:
             uncoded=forecasts[self.uncoded.setting],
             current=None if self.current is None else forecasts[self.current.setting],
         )
-
-    def with_order(self, ranked: Sequence[Forecast]) -> Plan:
-        """Return the plan with its settings in another order.
-
-        Arguments:
-            ranked: forecasts in the new order.
-        """
-        return replace(self, ranked=tuple(ranked))
 
     def speed_up(self, item: Forecast, over: Forecast | None = None) -> float:
         """Return the speed-up of a setting: the time to the target of another one over its own.
@@ -349,7 +341,7 @@ def check_effort(n_workers: int, n_settings: int = 1, steps: int | None = None) 
     seconds = _ARRIVAL if n_workers <= _IN_CACHE else _ARRIVAL_BEYOND
     check_seconds(
         f"A plan of {counted('setting', n_settings)} for {counted('worker', n_workers)}",
-        seconds * n_settings * least_arrivals(n_workers, steps),
+        seconds * n_settings * n_workers * (LEAST if steps is None else check_count("steps", steps)),
         "simulate fewer workers, settings or steps",
     )
 

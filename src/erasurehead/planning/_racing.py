@@ -108,7 +108,7 @@ def race(
 
 def _entrants(plan: Plan, beside: Sequence[Forecast]) -> list[str]:
     """Return the Pareto front, the first of the ranking, the first without loss, the one in use now, and uncoded."""
-    plan = plan.with_order([item for item in plan.ranked if item not in beside])
+    plan = replace(plan, ranked=tuple(item for item in plan.ranked if item not in beside))
     possible = [item for item in plan.front if not item.neglected]
     if len(possible) > _ENTRANTS:
         last = len(possible) - 1
@@ -149,4 +149,4 @@ def after(plan: Plan, trials: Sequence[Trial]) -> Plan:
     again = plan.of(forecasts)
     first = [item for item in again.ranked if item.setting in steps]
     rest = [forecasts[item.setting] for item in plan.ranked if item.setting not in steps]
-    return again.with_order((*first, *rest))
+    return replace(again, ranked=(*first, *rest))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from erasurehead._internal.arrays import Array
@@ -42,7 +40,8 @@ def default_settings(n_workers: int, max_load: int = 10, delays: Delays | None =
         texts.append(f"exact(load={load})")
         if n_workers <= _CYCLIC_WORKERS and load <= 5:
             texts.append(f"exact(load={load}, code='cyclic')")
-        texts.extend(f"erasurehead(load={load}, wait_for={wait})" for wait in _useful(waits, n_workers, load))
+        # Waiting for all but load - 1 workers gives the full gradient, which is what the exact code does.
+        texts.extend(f"erasurehead(load={load}, wait_for={wait})" for wait in waits if wait <= n_workers - load)
     if delays is not None and _grow_with_load(delays, n_workers):
         few = [load for load in loads if load <= _SEVERAL_MESSAGES]
         texts += [f"compute_once(load={load})" for load in few]
@@ -67,11 +66,11 @@ def _speeds(delays: Delays, n_workers: int) -> str:
     shorten the steps of the other.
     """
     times = _looked_at(delays, n_workers)
-    halves = np.array_split(times, 2)
-    if not all(len(half) and np.isfinite(half).all() and half.mean(axis=0).min() > 0.0 for half in halves):
+    if len(times) < 2 or not (np.isfinite(times).all() and times.max(axis=0).min() > 0.0):
         return ""
+    halves = np.array_split(times, 2)
     for seen, other in (halves, halves[::-1]):
-        shares = 1.0 / seen.mean(axis=0)
+        shares = 1.0 / np.maximum(seen.mean(axis=0), 1e-300)
         if (other * (shares / shares.mean())).max(axis=1).mean() > _PAYS * other.max(axis=1).mean():
             return ""
     means = times.mean(axis=0)
@@ -117,8 +116,3 @@ def usual_setting(n_workers: int) -> str:
 
 def _adaptive(load: int) -> str:
     return f"adaptive(load={load})"
-
-
-def _useful(waits: Iterable[int], n_workers: int, load: int) -> list[int]:
-    # Waiting for all but load - 1 workers gives the full gradient, which is what the exact code does.
-    return [wait for wait in waits if wait <= n_workers - load]

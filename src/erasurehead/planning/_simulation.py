@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -37,15 +36,13 @@ class Simulation:
     Attributes:
         seconds: time at which waiting stopped, in seconds since the order, shape (steps,); inf if the rule was never
             met.
-        residual: residual of optimal decoding at that time, in tasks, shape (steps,); NaN if it was not computed.
+        residual: residual of optimal decoding at that time, in tasks, shape (steps,).
         arrived: number of workers whose messages had all arrived by then, shape (steps,).
-        messages: number of messages that had arrived by then, shape (steps,).
     """
 
     seconds: Array
     residual: Array
     arrived: IntArray
-    messages: IntArray
 
     @property
     def met(self) -> float:
@@ -57,13 +54,6 @@ class Simulation:
         """Mean seconds per step; inf if the rule was not met in some step."""
         return float(self.seconds.mean())
 
-    @property
-    def error(self) -> float:
-        """Standard error of `seconds_per_step` for independent steps; NaN for a single step, inf if any never ends."""
-        if self.met < 1.0:
-            return math.inf
-        return float(self.seconds.std(ddof=1) / math.sqrt(len(self.seconds))) if len(self.seconds) > 1 else math.nan
-
 
 def simulate(
     decoder: Decoder,
@@ -73,7 +63,6 @@ def simulate(
     seconds_per_task: float = 0.0,
     first_step: int = 0,
     block: int | None = None,
-    residuals: bool = True,
     seed: int = 0,
     watch: Watch | None = None,
 ) -> Simulation:
@@ -90,11 +79,9 @@ def simulate(
         first_step: number of the first step.
         block: number of steps held in memory at once, which does not change the result; by default about as many as
             fill half a megabyte.
-        residuals: whether to decode when each step stops. Decoding is fast for codes made of replicas, and takes a
-            least-squares problem per step for others.
         seed: seed that breaks ties between messages that arrive at the same moment; with the seed of the virtual
             engine, the same messages count as there.
-        watch: called with the steps of each block, in order; needs `residuals`.
+        watch: called with the steps of each block, in order.
 
     Raises:
         InvalidArgument: if the rule can never be met with this code; or if steps depend on each other, as the rule
@@ -103,29 +90,26 @@ def simulate(
     """
     _check(decoder, rule, delays, steps)
     seconds = np.empty(steps)
-    residual = np.full(steps, np.nan)
-    arrived, messages = np.zeros(steps, dtype=np.int64), np.zeros(steps, dtype=np.int64)
+    residual = np.empty(steps)
+    arrived = np.zeros(steps, dtype=np.int64)
     arrivals = ArrivalTimes(decoder.code, delays, seconds_per_task)
     for low, times in _blocks(arrivals, first_step, steps, block):
         span = slice(low, low + len(times))
         stop = rule.stop_times(times, decoder)
         seconds[span] = stop
-        if residuals:
-            last = (times == stop[:, None]) & np.isfinite(times)
-            tied = np.flatnonzero(np.count_nonzero(last, axis=1) > 1)
-            if len(tied):
-                first, count = int(tied[0]), int(tied[-1] - tied[0]) + 1
-                before = arrivals.precedence(first_step + low + first, seed, count)[tied - first]
-                times[tied] = untied(times[tied], before)
-                stop[tied] = rule.stop_times(times[tied], decoder)
-            within = times <= stop[:, None]
-            messages[span] = np.count_nonzero(within & np.isfinite(times), axis=1)
-            finished = finish_times(times, decoder.code)
-            arrived[span] = np.count_nonzero((finished <= stop[:, None]) & np.isfinite(finished), axis=1)
-            residual[span] = residuals_at(decoder, times, stop)
-            if watch is not None:
-                watch(times, stop, residual[span])
-    return Simulation(seconds, residual, arrived, messages)
+        last = (times == stop[:, None]) & np.isfinite(times)
+        tied = np.flatnonzero(np.count_nonzero(last, axis=1) > 1)
+        if len(tied):
+            first, count = int(tied[0]), int(tied[-1] - tied[0]) + 1
+            before = arrivals.precedence(first_step + low + first, seed, count)[tied - first]
+            times[tied] = untied(times[tied], before)
+            stop[tied] = rule.stop_times(times[tied], decoder)
+        finished = finish_times(times, decoder.code)
+        arrived[span] = np.count_nonzero((finished <= stop[:, None]) & np.isfinite(finished), axis=1)
+        residual[span] = residuals_at(decoder, times, stop)
+        if watch is not None:
+            watch(times, stop, residual[span])
+    return Simulation(seconds, residual, arrived)
 
 
 def with_sums(simulated: Simulation, scheme: Scheme, delays: Delays, first_step: int = 0) -> Simulation:

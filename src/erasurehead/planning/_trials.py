@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from erasurehead.delays import Delays
 from erasurehead.planning._carry_over import simulate_with_memory
 from erasurehead.planning._early_rounds import EarlyRounds
 from erasurehead.planning._forecasts import Forecast
-from erasurehead.planning._simulation import simulate, with_sums
+from erasurehead.planning._simulation import with_sums
 from erasurehead.planning._task_weights import task_weights
 from erasurehead.planning._trainer import GAP, DecodedMessages, Trainer
 from erasurehead.schemes import Scheme, parse_scheme
@@ -179,10 +179,6 @@ class SimulatedSteps:
     def __len__(self) -> int:
         return len(self.seconds)
 
-    def until(self, count: int) -> SimulatedSteps:
-        """Return the first `count` of these steps."""
-        return replace(self, seconds=self.seconds[:count], arrived=self.arrived[:count], lossless=self.lossless[:count])
-
     def oracle(self, trainer: Trainer) -> Oracle[Any, Any]:
         """Return what answers orders by what had arrived in these steps.
 
@@ -210,10 +206,7 @@ def simulated_steps(
         residuals.append(residual)
 
     timing = scheme.decoder, scheme.rule, delays, steps, seconds_per_task, first
-    if late == "preempt":
-        result = simulate(*timing, watch=watch)
-    else:
-        result = simulate_with_memory(*timing, late, watch=watch, until_newer=scheme.until_newer)
+    result = simulate_with_memory(*timing, late, watch=watch, until_newer=scheme.until_newer)
     result = with_sums(result, scheme, delays, first)
     ended = np.flatnonzero(~np.isfinite(result.seconds))
     count = int(ended[0]) if len(ended) else len(result.seconds)
