@@ -62,6 +62,17 @@ class TestRayEngine(EngineConformance, FaultInjectionConformance):
         return RayEngine(delays, late)
 
 
+class Travelling(EngineConformance):
+    """Not collected: what is asked of actors that are reached through Ray, as on another machine."""
+
+    def make(self, delays: Delays | None = None, late: str = "preempt") -> RayEngine:
+        return RayEngine(delays, late, share=False)
+
+
+def test_workers_that_are_reached_through_ray_are_redirected_too() -> None:
+    Travelling().test_a_worker_takes_next_where_it_is_redirected_or_pauses_until_it_is_told_more(late="carry")
+
+
 @pytest.mark.alone
 def test_an_idle_workers_death_is_known_within_a_second_and_its_return_too() -> None:
     with RayEngine(max_restarts=1) as engine:

@@ -43,6 +43,22 @@ UNTIL_NEWER = "until_newer"
 next, whatever late workers do; the message that it is at is finished, or dropped, as they do."""
 
 
+PAUSE = -1
+"""For `Engine.redirect`: send nothing more for an order, until redirected again."""
+
+
+def chosen(remaining: Sequence[MessageSpec], told: int | None) -> MessageSpec | None:
+    """Return which of the messages that are left a worker takes next; None if it is to pause.
+
+    Arguments:
+        remaining: the messages, in order; at least one.
+        told: where its coordinator has redirected it for this order; None for nowhere.
+    """
+    if told is None:
+        return remaining[0]
+    return None if told == PAUSE else next((one for one in remaining if one.message == told), remaining[0])
+
+
 REPORTS = "reports"
 """In the note of an order: each message is a report that what it is computed from is there; it waits at the worker."""
 
@@ -169,8 +185,9 @@ class Program(ABC):
 
         Arguments:
             order: the order.
-            done: messages of this order that were sent, in order. Each was computed before; only where a program is
-                `pure` may an engine in the coordinator's process compute them later, when they are read.
+            done: messages of this order that were sent, in order: the first ones, or, where a worker was redirected
+                (`Engine.redirect`), others. Each was computed before; only where a program is `pure` may an engine in
+                the coordinator's process compute them later, when they are read.
         """
 
     @abstractmethod
@@ -403,6 +420,19 @@ class Engine(ABC):
         A round higher than any before frees all vectors that were handed out; sending the current round to another
         worker (a replacement) does not. A busy worker takes the newest order next: orders never queue up.
         """
+
+    def redirect(self, worker: int, order_round: int, message: int) -> None:
+        """Let a worker take another message next, when it is through with the one at hand, and then go on in its order.
+
+        This is advice, which the newest replaces. A worker that is at another order, or has sent the message, does as
+        if it had not been told, and so do all by default, for engines that pass nothing on.
+
+        Arguments:
+            worker: number of the worker.
+            order_round: the round of the order, whose note says `UNTIL_NEWER`.
+            message: number of one of its messages for that; -1 (`PAUSE`) if it is to wait for more advice, or a newer order.
+        """
+        return
 
     @abstractmethod
     def next_event(self, until: float | None = None) -> Event | None:

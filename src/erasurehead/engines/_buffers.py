@@ -22,6 +22,10 @@ _HEADER = 64  # bytes before an order: its round
 _HEAD = 65_536  # bytes for all of an order but its points
 _SIDES = 2
 _FREE, _TAKEN = 0, 1
+_MARKS = (
+    3  # numbers at the beginning of a worker's memory: its newest order, the one it has read, where it is redirected
+)
+_WHERE = 2**32  # above all numbers of messages
 
 
 def _room_nbytes(points_nbytes: int) -> int:
@@ -180,7 +184,7 @@ class MessageSlots:
         """Find a place for every message, and return the bytes that all takes."""
         self._index = {spec.message: index for index, spec in enumerate(self._specs)}
         self._offsets: list[tuple[int, int]] = []
-        offset = align(16 + 8 * _SIDES * len(self._specs))
+        offset = align(8 * (_MARKS + _SIDES * len(self._specs)))
         for spec in self._specs:
             size = align(spec.nbytes)
             self._offsets.append((offset, offset + size))
@@ -190,8 +194,8 @@ class MessageSlots:
 
     def _map(self) -> None:
         """Make the views that every order needs; a process makes its own."""
-        self._marks = self._block.numbers(0, 2)
-        self._states = self._block.numbers(16, _SIDES * len(self._specs))
+        self._marks = self._block.numbers(0, _MARKS)
+        self._states = self._block.numbers(8 * _MARKS, _SIDES * len(self._specs))
         self._own = OrderRoom(self._block, self._order_offset, self._order_nbytes)
 
     def __getstate__(self) -> tuple[tuple[MessageSpec, ...], int, SharedBlock]:
@@ -218,6 +222,17 @@ class MessageSlots:
     @newest.setter
     def newest(self, value: int) -> None:
         self._marks[0] = value
+
+    def redirect(self, order_round: int, message: int) -> int | None:
+        """Say, as the coordinator, what to take next for a round; return what was said for it before."""
+        before = self.redirected(order_round)
+        self._marks[2] = (order_round + 1) * _WHERE + message + 1  # in one number, so that it is never half written
+        return before
+
+    def redirected(self, order_round: int) -> int | None:
+        """Return what was said last, if it was for this round."""
+        number, message = divmod(self._marks[2], _WHERE)
+        return message - 1 if number == order_round + 1 else None
 
     def has_read(self, order_round: int) -> None:
         """Say, as the worker, that an order need not be kept any more."""

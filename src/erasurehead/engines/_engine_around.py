@@ -79,6 +79,9 @@ class EngineAround(Engine, FaultInjection):
     def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
         self.engine.submit(order, workers)
 
+    def redirect(self, worker: int, order_round: int, message: int) -> None:
+        self.engine.redirect(worker, order_round, message)
+
     def next_event(self, until: float | None = None) -> Event | None:
         return self.engine.next_event(until)
 

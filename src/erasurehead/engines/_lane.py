@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from erasurehead.engines._base import Arrived, Event, Failed, MessageSpec, Order
+from erasurehead.engines._base import PAUSE, Arrived, Event, Failed, MessageSpec, Order
 from erasurehead.engines._buffers import MessageSlots, OrderBuffer, OrderReader
 from erasurehead.engines._encoded_order import EncodedOrder
 from erasurehead.engines._leases import BufferLease
@@ -96,6 +96,14 @@ class Lane:
         if not buffer.holds(order.round):
             slots.keep(order)  # a newer order, to others, has overwritten it
         slots.newest = order.round + 1
+        self._rouse()
+
+    def redirect(self, order_round: int, message: int) -> None:
+        """Let the worker take a message next."""
+        if self.slots.redirect(order_round, message) == PAUSE:
+            self._rouse()
+
+    def _rouse(self) -> None:
         with contextlib.suppress(BlockingIOError, BrokenPipeError):  # full: it will wake anyway; broken: it died
             os.write(self._wake, b"!")
 
@@ -179,6 +187,9 @@ class Pipes(Transport):
         if not whole:
             self._taken -= 1
         return whole
+
+    def redirected(self, order_round: int) -> int | None:
+        return self._slots.redirected(order_round)
 
     def claim(self, spec: MessageSpec) -> Room | None:
         return self._slots.room(spec)

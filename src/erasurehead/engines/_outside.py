@@ -124,6 +124,16 @@ class OutsideEngine(Engine, FaultInjection, Generic[State]):
         if far:
             self._send(far)
 
+    def redirect(self, worker: int, order_round: int, message: int) -> None:
+        state = self._workers.get(worker)
+        if state is not None and state.beside and state.lane is not None:
+            state.lane.redirect(order_round, message)
+        elif state is not None:
+            self._redirect(state, order_round, message)
+
+    def _redirect(self, state: State, order_round: int, message: int) -> None:
+        """Do the same for a worker to which there is no lane."""
+
     def _send(self, far: Sequence[State]) -> None:
         """Do the same for workers to which there is no lane."""
 

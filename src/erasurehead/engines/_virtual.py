@@ -22,6 +22,7 @@ from erasurehead.delays._script import ScriptedEvent
 from erasurehead.delays._text import as_delays
 from erasurehead.engines._base import (
     CLOSED,
+    PAUSE,
     UNTIL_NEWER,
     WORKED,
     Arrived,
@@ -37,6 +38,7 @@ from erasurehead.engines._base import (
     Offered,
     Order,
     Program,
+    chosen,
     delay_of,
     told,
 )
@@ -163,6 +165,14 @@ class VirtualEngine(Engine, FaultInjection):
                 state.waiting = flight
             else:
                 self._begin(worker, state, flight)
+
+    def redirect(self, worker: int, order_round: int, message: int) -> None:
+        state = self._workers.get(worker)
+        if state is None or self._playback is not None:
+            return
+        paused, state.told = state.told == (order_round, PAUSE), (order_round, message)
+        if paused and not state.busy and state.current is not None and state.current.order.round == order_round:
+            self._begin_part(worker, state)
 
     def _outdated(self, state: Worker, newest: Order) -> bool:
         """Return whether a worker drops its current work, now that there is a newer order."""
@@ -390,10 +400,12 @@ class VirtualEngine(Engine, FaultInjection):
         except Exception as error:
             self._fail(worker, state, order, error)
             return
-        state.busy = bool(remaining)
-        if not remaining:
+        told_for, told_next = state.told
+        spec = chosen(remaining, told_next if told_for == order.round else None) if remaining else None
+        state.busy = spec is not None
+        if spec is None:
             return
-        state.spec = spec = remaining[0]
+        state.spec = spec
         try:
             delay = delay_of(
                 spec, len(state.done), lambda unit, work: self._draws.delay(order, worker, self._workers, unit, work)

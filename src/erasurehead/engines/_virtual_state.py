@@ -47,6 +47,7 @@ class Worker:
     waiting: Flight | None = None  # the newest order, taken when the current one is done
     started: float = 0.0
     done: list[MessageSpec] = field(default_factory=list[MessageSpec])
+    told: tuple[int, int | None] = (-1, None)  # the round for which it was redirected, and where to
     held: list[Event | None] | None = None  # while paused: what would have happened, None for the end of a message
 
 

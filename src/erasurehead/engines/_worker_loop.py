@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.late_work import LateWork, rounds_kept
 from erasurehead.delays import Delays
-from erasurehead.engines._base import UNTIL_NEWER, WORKED, MessageSpec, Order, Program, delay_of, told
+from erasurehead.engines._base import UNTIL_NEWER, WORKED, MessageSpec, Order, Program, chosen, delay_of, told
 
 _LONGEST = 1e9  # seconds; longer delays are as good as endless
 _PAUSE = 0.001  # seconds between two looks for room that the coordinator still reads
@@ -114,6 +114,13 @@ class Transport(ABC):
             Whether the order was intact until now. If not, it, or a newer one, can be taken again.
         """
 
+    def redirected(self, order_round: int) -> int | None:
+        """Return where this worker was redirected last (`Engine.redirect`), if that was for this round.
+
+        `wait` without a time limit returns when that has changed. By default nowhere, where engines pass nothing on.
+        """
+        return None
+
     @abstractmethod
     def claim(self, spec: MessageSpec) -> Room | None:
         """Return room for a message, or None if there is none yet."""
@@ -185,7 +192,8 @@ class WorkerLoop:
             done: list[MessageSpec] = []
             remaining = self.program.remaining(order, done)
             while remaining:
-                room = self._computed(order, remaining[0], len(done), taken)
+                spec = self._next(order, remaining)
+                room = None if spec is None else self._computed(order, spec, len(done), taken)
                 if room is None:
                     return
                 done.append(room.spec)
@@ -205,6 +213,14 @@ class WorkerLoop:
             if not whole:
                 return  # the order was overwritten while it was copied: not the program's fault
             yield Failure(order.round, told(error))
+
+    def _next(self, order: Order, remaining: Sequence[MessageSpec]) -> MessageSpec | None:
+        """Return what to send next, after a pause if we are to pause; None if a newer order ends that."""
+        while (spec := chosen(remaining, self.transport.redirected(order.round))) is None:
+            if self.transport.newer():
+                return None
+            self.transport.wait(None, welcome=self.preempt)
+        return spec
 
     def _computed(self, order: Order, spec: MessageSpec, unit: int, taken: Any) -> Room | None:
         """Compute a message and sit out its delay; return its room, or None if it is dropped for a newer order."""

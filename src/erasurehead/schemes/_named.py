@@ -120,11 +120,10 @@ def compute_once(n_workers: int, load: int | None = None, pieces: int = 6, sums:
 
     Each worker holds its own share of the data and those of `load - 1` others, so that any `load - 1` deaths are
     survived at once. It first computes its own share, in `pieces` tasks, each of which is sent as soon as it is
-    finished, then tasks of the others; the step ends when every task has come from somebody, and the others stop. So a
-    step takes no more work than uncoded training where nobody is late. Where the same workers are slow for several
-    steps, tasks are taken in the order that suits their speeds, and where they are not, in a fixed one: training finds
-    out which is sooner. It pays where time grows with the work; where each message has a delay of its own, `exact` is
-    sooner.
+    finished; the step ends when every task has come from somebody. Who is through repeats tasks of others that are late,
+    so a step takes no more work than uncoded training where nobody is. Where the same workers are slow for several
+    steps, shares go by their speeds. It pays where time grows with the work; where each message has a delay of its own,
+    `exact` is sooner.
 
     Arguments:
         n_workers: number of workers.

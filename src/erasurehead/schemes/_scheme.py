@@ -49,8 +49,8 @@ class Scheme:
         by_speed: returns the same scheme, over the same tasks, for as many workers as it is given speeds, by which the
             tasks are dealt out; None if they are not.
         measured: whether training measures the speeds, and deals the tasks out anew when a change has lasted.
-        turns: whether training finds out in which order workers should take their messages, where each is the gradient
-            of a task that others hold as well.
+        turns: whether training finds out with which messages workers should begin, and who repeats which, where each
+            is the gradient of a task that others hold as well.
         sums: whether workers report the tasks that they have finished, each a message of one task in the code, and send
             one vector when all are: the sum over those that they are named for.
     """

@@ -20,8 +20,8 @@ from erasurehead.delays import Exponential, Fixed
 from erasurehead.delays._clock import AlongClock
 from erasurehead.delays._fixed import Recorded
 from erasurehead.delays._script import Script, ScriptedMessage, ScriptedRound
-from erasurehead.engines import Arrived, Failed, Joined, Order, Program, VirtualEngine
-from erasurehead.engines._base import TURNS, UNTIL_NEWER, Event, MessageLost
+from erasurehead.engines import Arrived, Engine, Failed, Joined, Order, Program, VirtualEngine
+from erasurehead.engines._base import PAUSE, TURNS, UNTIL_NEWER, Event, MessageLost
 from erasurehead.errors import EngineError, InvalidArgument
 from erasurehead.testing._driving import EngineSuite, arrivals, by_worker, order, start, summed_steps, take
 from erasurehead.testing._pacing import GRID, at_some_pace
@@ -125,6 +125,44 @@ class EngineConformance(EngineSuite):
                 assert [event.spec.message for event in events] == ([1, 2, 0] if turns else [0, 1, 2])
                 assert [event.read()[2] for event in events] == ([1, 2, 0] if turns else [0, 1, 2])
                 assert events[0].time - begin >= grid  # whichever is the first has the delay of the first
+
+    @pytest.mark.parametrize("late", ["preempt", "carry", "drop(1)"])
+    @at_some_pace
+    def test_a_worker_takes_next_where_it_is_redirected_or_pauses_until_it_is_told_more(
+        self, late: LateWork, pace: float
+    ) -> None:
+        grid = pace * GRID
+        delays = Timetable({(0, step, unit): 2 * grid for step in range(2) for unit in range(1, 4)})
+        with self.make(delays, late) as engine:
+            if type(engine).redirect is Engine.redirect:
+                pytest.skip("this engine passes no advice on to workers")
+            start(engine, [Echo(0, (0, 1, 2, 3))])
+
+            def then(message: int, order_round: int = 0) -> None:
+                """The message comes; then a time passes in which its worker is at the next one, or pauses."""
+                (event,) = arrivals(engine, 1)
+                assert (event.order_round, event.spec.message) == (order_round, message)
+                assert engine.next_event(engine.now() + grid) is None
+
+            engine.submit(Order(0, order(0).points, round=0, note={UNTIL_NEWER: True}))
+            then(0)
+            for number, message in ((0, 3), (1, PAUSE), (0, 3)):  # it is at no other order
+                engine.redirect(0, number, message)
+            then(1)
+            engine.redirect(0, 0, PAUSE)
+            then(3)
+            assert engine.next_event(engine.now() + 2 * grid) is None
+            engine.redirect(0, 0, 2)
+            then(2)
+            engine.submit(Order(1, order(1).points, round=1, note={UNTIL_NEWER: True}))
+            then(0, 1)
+            engine.redirect(0, 1, PAUSE)
+            then(1, 1)
+            assert engine.next_event(engine.now() + 2 * grid) is None
+            engine.submit(order(2))
+            assert [(event.order_round, event.spec.message) for event in arrivals(engine, 4)] == [
+                (2, message) for message in range(4)
+            ]
 
     @pytest.mark.parametrize("late", ["preempt", "carry"])
     def test_what_is_finished_is_reported_and_then_sent_as_one_sum_a_worker(self, late: LateWork) -> None:

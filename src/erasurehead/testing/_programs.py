@@ -42,7 +42,8 @@ class Echo(Program):
     def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
         turns = order.note.get(TURNS)
         specs = sorted(self.message_specs, key=lambda one: turns[one.message]) if turns else self.message_specs
-        return specs[len(done) :]
+        gone = {one.message for one in done}
+        return [one for one in specs if one.message not in gone]
 
     def take(self, order: Order) -> Any:
         return order.step, order.points[0].copy()

@@ -35,8 +35,8 @@ class Assignment:
         other: where the elements belong of the messages that workers can be asked for instead: one for each task, or
             the sums again; None if there are none.
         by_task: whether workers are asked for a message per task now.
-        turns: for each position, its messages in the order in which it takes them, as numbers from 0 on in the order of
-            their rows; empty if it is that order for all.
+        turns: for each position, the messages that it takes first, as numbers from 0 on in the order of their rows; it
+            takes the others after them, in that order. Empty if all do so with all.
         level: the level of a nested code of which workers are asked for their messages, after their reports; None if
             they are asked for all.
         answers: the messages that each position is asked for, where these are not those of its program; None if they
@@ -74,7 +74,7 @@ class Assignment:
         )
 
     def in_turns(self, turns: Sequence[Sequence[int]]) -> Assignment:
-        """Return the same assignment with its messages in another order."""
+        """Return the same assignment, of whose messages others are taken first."""
         return replace(self, turns=turns, generation=self.generation + 1)
 
     def at_level(self, level: int) -> Assignment:
@@ -138,7 +138,8 @@ class Assignment:
             specs = program.sent(self.by_task) if self.answers is None else self.answers[position]
             specs = specs if self.level is None else specs[self.level : self.level + 1]
             own = [*zip(specs, self.code.messages_of(position).tolist(), strict=True)]
-            in_order = [own[place] for place in self.turns[position]] if self.turns else own
+            first = self.turns[position] if self.turns else ()
+            in_order = [*(own[place] for place in first), *(one for place, one in enumerate(own) if place not in first)]
             sent += [(worker, spec, row, unit) for unit, (spec, row) in enumerate(in_order)]
         return sent
 

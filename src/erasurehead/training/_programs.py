@@ -173,7 +173,7 @@ class CodedProgram(Program):
         elif asked := order.note.get(ASKED):
             prior, times = dict(asked["prior"]), work_of(order)
             sent = [replace(one, prior=times * prior[one.message]) for one in sent if one.message in prior]
-        return sent[len(done) :]
+        return left_of(sent, done)
 
     @cached_property
     def _reported(self) -> dict[int, dict[int, Array]]:
@@ -267,6 +267,12 @@ class CodedProgram(Program):
                 vector[-1] = shard.combine(model, factor * coefficients, step, vector[:-1])
                 if not alone:
                     recipe.add(vector, piece, out)
+
+
+def left_of(sent: Sequence[MessageSpec], done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
+    """Return those of the messages to be sent that are not done, whichever were taken first."""
+    gone = {one.message for one in done}
+    return [one for one in sent if one.message not in gone] if gone else sent
 
 
 def own_model(shard: Shard, start: Array, coefficients: Array, asked: Mapping[str, float]) -> Array:

@@ -16,7 +16,7 @@ from erasurehead._internal.resumable import Resumable
 from erasurehead.decoding._base import Decoding
 from erasurehead.decoding._layout import Layout
 from erasurehead.engines import Order
-from erasurehead.engines._base import REPORTS, MessageLost
+from erasurehead.engines._base import REPORTS, UNTIL_NEWER, MessageLost
 from erasurehead.errors import Diverged, ErasureHeadError, invalid, numbered
 from erasurehead.faults._byzantine import Bisection
 from erasurehead.optimizers._base import PartialGradient
@@ -25,6 +25,7 @@ from erasurehead.schemes import Aggregation, ByCoverage
 from erasurehead.schemes._aggregation import Vectors
 from erasurehead.schemes.wait_rules import View
 from erasurehead.training._callbacks import Callback, StepLog
+from erasurehead.training._handout import Handout
 from erasurehead.training._health import HealthMonitor
 from erasurehead.training._intake import Intake
 from erasurehead.training._late_messages import LateMessages
@@ -230,7 +231,15 @@ class RoundRunner(Resumable):
             self._monitor.withdrawn(others)
         else:
             self._intake.submit_new(order)
+        if asking is None and self._once(current):
+            current.handout = Handout(current, self._pool.engine, self._monitor)
         return current
+
+    def _once(self, current: Round) -> bool:
+        """Return whether each message of a round is of one task, of which one is enough."""
+        by_task = current.assignment.scheme.turns and UNTIL_NEWER in current.order.note
+        whole = not kind_of(current.order.kind).few
+        return by_task and whole and current.rule.agreeing == 1 and not self._pool.fault_policy.verify
 
     def _until_decoded(self, current: Round, tried: bool) -> _Outcome:
         """Wait and decode until nothing is wrong: each message that is refused may make it necessary to wait on."""

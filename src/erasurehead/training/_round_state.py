@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from erasurehead.optimizers._base import PartialGradient
     from erasurehead.schemes.wait_rules import WaitRule
     from erasurehead.training._assignment import Assignment
+    from erasurehead.training._handout import Handout
 
 
 def vector_of(event: Arrived) -> Array:
@@ -65,6 +66,7 @@ class Round:
         disputes: pairs of messages, among those that contradict each other, whose workers are to be questioned.
         over: whether later orders are out, so that nothing comes any more.
         doubted: messages that have arrived, and are refused because others contradict them.
+        handout: says what workers do next, where each message is of one task, and each task is needed once.
     """
 
     order: Order
@@ -87,6 +89,7 @@ class Round:
     disputes: Sequence[tuple[int, int]] = ()
     over: bool = False
     doubted: dict[int, Arrived] = field(default_factory=dict[int, "Arrived"])
+    handout: Handout | None = None
 
     def read(self, message: int) -> Array:
         """Return the vector of a message that has arrived."""
@@ -121,6 +124,8 @@ class Round:
         self.came += 1
         self.view.pass_time(event.time - self.begin)
         self.view.add(message)
+        if self.handout is not None:
+            self.handout.arrived(message)
 
     def arrive_late(self, row: ArrivalRow, nbytes: int) -> None:
         """Record a message of an earlier round."""
@@ -130,6 +135,8 @@ class Round:
 
     def refuse(self, messages: Mapping[int, str], engine: Engine) -> None:
         """Turn messages that have arrived into erasures, each for a reason, and let go of their vectors."""
+        if messages:
+            self.need_all()
         self.view.refuse(messages)
         self.refused.update(messages)
         for message in messages:
@@ -154,6 +161,12 @@ class Round:
         self.refuse(examination.refused, engine)
         return changed
 
+    def need_all(self) -> None:
+        """Let workers send all that they hold, as it may not be enough that each task has come once."""
+        if self.handout is not None:
+            self.handout.end()
+            self.handout = None
+
     def lose(self, worker: int, failure: str | None = None) -> bool:
         """Stop waiting for a worker, which may have said why it cannot answer; return whether it has a position."""
         position = self.assignment.positions.get(worker)
@@ -162,6 +175,8 @@ class Round:
         self.view.lose(position)
         if failure is not None:
             self.failed[worker] = failure
+        if self.handout is not None:
+            self.handout.workers_changed()
         return True
 
     def regain(self, worker: int) -> None:
@@ -169,6 +184,8 @@ class Round:
         position = self.assignment.positions.get(worker)
         if position is not None:
             self.view.regain(position)
+            if self.handout is not None:
+                self.handout.workers_changed()
         self.failed.pop(worker, None)
         self.refused = {message: why for message, why in self.refused.items() if message in self.view.refused}
 
@@ -232,12 +249,13 @@ class Round:
         )
 
     def rows(self, used: set[int]) -> tuple[ArrivalRow, ...]:
-        """Return a row for each message that has arrived, and a censored one for each that may still come.
+        """Return a row for each message that has arrived, and a censored one for each that its worker has yet to send.
 
         Arguments:
             used: messages that were given a weight.
         """
-        units = self.assignment.units
+        units, workers = self.assignment.units, self.assignment.workers_of_rows
+        idle = () if self.handout is None else self.handout.idle
         rows = [
             ArrivalRow.of(
                 arrived,
@@ -255,7 +273,7 @@ class Round:
             ArrivalRow(
                 step=self.order.step,
                 round=self.order.round,
-                worker=self.assignment.workers_of_rows[message],
+                worker=workers[message],
                 message=message,
                 unit=units[message],
                 work=self.assignment.works[message],
@@ -264,6 +282,7 @@ class Round:
                 censored=True,
             )
             for message in self.outstanding
+            if workers[message] not in idle
         ]
         return tuple(rows)
 

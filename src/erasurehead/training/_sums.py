@@ -32,7 +32,7 @@ from erasurehead.engines._base import TURNS
 from erasurehead.errors import EngineError
 from erasurehead.optimizers._order_kinds import sections, work_of
 from erasurehead.training._assignment import Assignment
-from erasurehead.training._programs import CodedProgram, MessageRecipe, as_asked, with_curvature
+from erasurehead.training._programs import CodedProgram, MessageRecipe, as_asked, left_of, with_curvature
 from erasurehead.training._round_state import Asking, RoundResult
 
 REPORT = "report"
@@ -87,7 +87,7 @@ class ReportingProgram(CodedProgram):
             return super().remaining(order, done)
         turns, times = order.note.get(TURNS), work_of(order)
         specs = sorted(self._reports, key=lambda one: turns[one.message]) if turns else self._reports
-        return [one if times == 1.0 else replace(one, work=times * one.work) for one in specs[len(done) :]]
+        return [one if times == 1.0 else replace(one, work=times * one.work) for one in left_of(specs, done)]
 
     def _named(self, named: Mapping[str, Any]) -> list[int]:
         """Return the places of the messages over whose tasks it is to send the sum."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import final
 
 from erasurehead._internal.resumable import Resumable
@@ -12,71 +13,54 @@ from erasurehead.training._assignment import Assignment
 from erasurehead.training._rows import ArrivalRow
 
 _LAST = 0.5  # weight of the last round in a worker's seconds a task
-_MEMORY = 0.9  # weight of all rounds before in what the two kinds of order would have taken
 _LEAST = 1e-9  # seconds that a task takes: on a virtual clock without delays it takes none
-_SURE = 0.97  # of the time of an order: another is taken only if it takes less
+_SURE = 0.97  # of the time that shares take: others are made only if they take less
 
 Turns = Sequence[Sequence[int]]
-"""For each position its messages in the order in which it takes them: see `Assignment.turns`."""
+"""For each position the messages that it takes first: see `Assignment.turns`."""
 
 
 @final
 class TurnChoice(Resumable):
-    """Finds out whether workers that were slow in the last rounds are slow in the next, and orders tasks accordingly.
+    """Finds out how long tasks take each worker, and shares them out accordingly.
 
     Where a message is the gradient of one task, and several workers hold each task, a step ends when every task has
-    come from somebody. The fixed order, that of the code's rows, counts all workers as equally fast; the other
-    (`by_speed`) is made anew for each round from how long a task has taken each worker lately. What either would have
-    taken with the speeds that turned out is computed after every round, and the next round has the one that would have
-    been sooner so far: where speeds do not last, that is the fixed one.
+    come from somebody. Each worker begins with its share, which goes by how long a task has taken each lately; what it
+    does after that is said during the round (`Handout`).
 
-    (Placement and order are told apart as in SPARe, arXiv:2603.00357. To learn from the run which order pays is ours.)
+    (Placement and order are told apart as in SPARe, arXiv:2603.00357.)
     """
 
-    checkpointed = ("_seconds", "_known", "_taken")
+    checkpointed = ("_seconds", "_known")
 
     def __init__(self) -> None:
         self._seconds: dict[int, float] = {}  # that a task takes each worker
         self._known = set[int]()  # those who have sent something, so that it is no mere bound
-        self._taken = [0.0, 0.0]  # that steps would have taken on average: in the fixed order, and by speed
-        self._read: tuple[GradientCode | None, Turns] = (None, ())  # the tasks of a code's workers
 
     def learn(
         self, rows: Sequence[ArrivalRow], assignment: Assignment, able: Collection[int], judges: bool = True
     ) -> Turns:
-        """Learn from the rows of a finished round, and return the turns of the next one; none for the fixed order.
+        """Learn from the rows of a finished round, and return the shares of the next one; none for equal ones.
 
         Arguments:
             rows: those that came late are not read.
             assignment: the workers; where they are asked for sums, it says how tasks would be sent one by one.
             able: the positions whose worker can still answer.
-            judges: whether it was a round for a whole gradient, in which the order of tasks counts.
+            judges: whether it was a round for a whole gradient, in which all tasks count.
         """
+        self._remember(*_seconds_of(rows))
         decoder = assignment.scheme.by_task
-        code = assignment.code if decoder is None else decoder.code
-        if self._read[0] is not code:
-            self._read = code, _tasks_of(code)
-        tasks, workers, (found, done) = self._read[1], assignment.worker_ids, _seconds_of(rows)
-        known = {**found, **self._seconds}
-        if not known:
-            return ()
         if not judges:
-            self._remember(found, done)
             return assignment.turns
-        usual = sorted(known.values())[len(known) // 2]
-        expected = [self._seconds.get(worker, usual) for worker in workers]
-        now = [found.get(worker, before) for worker, before in zip(workers, expected, strict=True)]
-        self._taken = [
-            _MEMORY * before + (1.0 - _MEMORY) * duration(tasks, turns, now, able)
-            for before, turns in zip(self._taken, (None, by_speed(tasks, expected, able)), strict=True)
-        ]
-        self._remember(found, done)
-        if (decoder is not None and not assignment.by_task) or self._taken[1] >= _SURE * self._taken[0]:
+        if not self._seconds or (decoder is not None and not assignment.by_task):
             return ()
-        expected = [self._seconds.get(worker, usual) for worker in workers]
-        planned, held = by_speed(tasks, expected, able), assignment.turns
-        worth = not held or duration(tasks, planned, expected, able) < _SURE * duration(tasks, held, expected, able)
-        return planned if worth else held
+        usual = sorted(self._seconds.values())[len(self._seconds) // 2]
+        seconds = [self._seconds.get(worker, usual) for worker in assignment.worker_ids]
+        equal, planned = equal_shares(assignment.code), by_speed(tasks_of(assignment.code), seconds, able)
+        held = assignment.turns or equal
+        if duration(planned, seconds, able) >= _SURE * duration(held, seconds, able):
+            return assignment.turns
+        return () if planned == equal else planned
 
     def _remember(self, found: Mapping[int, float], done: Collection[int]) -> None:
         """Learn how long a task has taken workers.
@@ -94,36 +78,49 @@ class TurnChoice(Resumable):
         self._known.update(done)
 
 
-def _tasks_of(code: GradientCode) -> Turns:
-    """Return the tasks of each position, in the order of the code's rows."""
-    task_of: list[int] = code.encoding.indices.tolist()  # one a row
+@lru_cache(maxsize=8)
+def tasks_of(code: GradientCode) -> Turns:
+    """Return the tasks of each position, in the order of the code's rows, which have one each."""
+    task_of: list[int] = code.encoding.indices.tolist()
     rows: list[list[int]] = [code.messages_of(position).tolist() for position in range(code.n_workers)]
     return [[task_of[row] for row in own] for own in rows]
 
 
+@lru_cache(maxsize=8)
+def equal_shares(code: GradientCode) -> Turns:
+    """Return the shares of workers of whom nothing is known, as `by_speed` does."""
+    tasks = tasks_of(code)
+    return by_speed(tasks, [1.0] * len(tasks), range(len(tasks)))
+
+
 def _seconds_of(rows: Sequence[ArrivalRow]) -> tuple[dict[int, float], Collection[int]]:
-    """Return how long a task has taken the workers of a round; and whose have come: others take at least so long."""
-    sent: dict[int, tuple[float, float]] = {}  # work, and when it was done
-    waiting: dict[int, float] = {}
+    """Return how long a task has taken the workers of a round; and whose have come: others take at least so long.
+
+    What it takes to begin with an order does not count where a worker has sent more than one.
+    """
+    sent: dict[int, list[tuple[float, float]]] = {}  # when a message was done, and its work
+    found: dict[int, float] = {}
     for row in rows:
         if row.late:
             continue
         if row.censored:
-            waiting[row.worker] = row.seconds / row.work
+            found[row.worker] = row.seconds / row.work
         else:
-            work, end = sent.get(row.worker, (0.0, 0.0))
-            sent[row.worker] = work + row.work, max(end, row.seconds - (row.started or 0.0))
-    found = {**waiting, **{worker: end / work for worker, (work, end) in sent.items()}}
+            sent.setdefault(row.worker, []).append((row.seconds - (row.started or 0.0), row.work))
+    for worker, messages in sent.items():
+        (first, _), *rest = sorted(messages)
+        end, work = max(rest, default=(first, 0.0))[0], sum(work for _, work in rest)
+        found[worker] = (end - first) / work if rest else first / messages[0][1]
     return {worker: max(seconds, _LEAST) for worker, seconds in found.items()}, sent
 
 
 def by_speed(tasks: Turns, seconds: Sequence[float], able: Collection[int]) -> list[list[int]]:
-    """Return turns that are soon through if a task takes each worker so long.
+    """Return shares that are soon through if a task takes each worker so long: the places of their tasks.
 
     Each task is given to one of its holders: to the one who has it first in the order of the rows, or by list
     scheduling, the tasks first whose holders are slow; either way, tasks are then taken from who would be last as long
-    as that helps, and the better of both is kept. A worker takes what it was given, then what others were, beginning
-    with those who are through last, and with the last of theirs.
+    as that helps, and the better of both is kept. A worker that is given nothing repeats a task: the last one of who is
+    through last.
 
     Arguments:
         tasks: of each position, in the order of the code's rows.
@@ -138,17 +135,12 @@ def by_speed(tasks: Turns, seconds: Sequence[float], able: Collection[int]) -> l
     first = {task: min(held, key=lambda position: places[position][task]) for task, held in holders.items()}
     plans = [_relieved(plan, holders, seconds) for plan in (first, _list_scheduled(holders, seconds, places))]
     given = min(plans, key=lambda plan: max(_ends(plan, seconds), default=0.0))
-    ends, due, lists = _ends(given, seconds), dict[int, float](), _lists(given, len(tasks), places)
-    for position, own in enumerate(lists):
-        due.update({task: (place + 1) * seconds[position] for place, task in enumerate(own)})
-    turns: list[list[int]] = []
-    for position, own in enumerate(tasks):
-        others = [task for task in own if task in given and given[task] != position]
-        met = {holder: rank for rank, holder in enumerate(dict.fromkeys(given[task] for task in others))}
-        others.sort(key=lambda task: (-ends[given[task]], met[given[task]], -due[task]))
-        rest = [task for task in own if task not in given]
-        turns.append([places[position][task] for task in (*lists[position], *others, *rest)])
-    return turns
+    ends, shares = _ends(given, seconds), list[list[int]]()
+    for position, own in enumerate(_lists(given, len(tasks), places)):
+        others = [task for task in tasks[position] if task in given] if position in able else []
+        own = own or sorted(others, key=lambda task: (ends[given[task]], places[given[task]][task]))[-1:]
+        shares.append([places[position][task] for task in own])
+    return shares
 
 
 def _ends(given: Mapping[int, int], seconds: Sequence[float]) -> list[float]:
@@ -196,19 +188,14 @@ def _relieved(plan: dict[int, int], holders: Mapping[int, Sequence[int]], second
     return given
 
 
-def duration(tasks: Turns, turns: Turns | None, seconds: Sequence[float], able: Collection[int]) -> float:
-    """Return when every task has come from somebody; tasks that nobody can send are left out.
+def duration(turns: Turns, seconds: Sequence[float], able: Collection[int]) -> float:
+    """Return when all are through with their shares; inf if one of them cannot answer, and has one.
 
     Arguments:
-        tasks: of each position, in the order of the code's rows.
-        turns: the order in which it takes them; None for that one.
-        seconds: that a task takes each position.
+        turns: the share of each position.
+        seconds: that a task takes it.
         able: the positions that can answer.
     """
-    first: dict[int, float] = {}
-    for position in able:
-        own = tasks[position]
-        for place, task in enumerate(own if turns is None else map(own.__getitem__, turns[position])):
-            end = (place + 1) * seconds[position]
-            first[task] = min(end, first.get(task, math.inf))
-    return max(first.values(), default=0.0)
+    each = zip(turns, seconds, strict=True)
+    ends = (len(own) * one if place in able or not own else math.inf for place, (own, one) in enumerate(each))
+    return max(ends, default=0.0)

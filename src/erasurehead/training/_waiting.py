@@ -193,11 +193,14 @@ class Waiting:
                 if not by_rule or wake is not None or current.held or view.hopeful:
                     if current.over:
                         raise PoolShrunk(current.why_never(self.pool.dead))
+                    if current.handout is not None and current.handout.over:  # the rule wants more than that
+                        current.need_all()
                     self._take_next(alarm, wake, time_is_up)
                     continue
                 if view.whole:
                     raise NothingUnderWay(STUCK.format(step=view.step, rule=current.rule))
             # It says that it cannot be met, or would wait for ever: all that could come is here.
+            current.need_all()
             self._waits_for = self.unmet.resort(current)
 
     def _take_next(self, alarm: Alarm, wake: float | None, time_is_up: float) -> None:

@@ -53,6 +53,11 @@ class ChannelTransport(Transport):
             self._order = None
         return True
 
+    def redirected(self, order_round: int) -> int | None:
+        self._channel.look()
+        told = self._channel.redirected
+        return told[1] if told is not None and told[0] == order_round else None
+
     def claim(self, spec: MessageSpec) -> Room | None:
         for number, sending in enumerate(self._sendings):
             if sending is None or sending.done():

@@ -44,6 +44,7 @@ class CommandChannel:
         order: the newest order, if one has come that nobody has taken.
         newer: whether there is an order newer than the last one taken.
         behind: by how many rounds, as far as this rank was told.
+        redirected: the round for which this rank was redirected last, and where to.
         recall: what the rank is to do instead, after `Recalled`.
     """
 
@@ -52,6 +53,7 @@ class CommandChannel:
         self.order: Frame | None = None
         self.newer = False
         self.behind = math.inf
+        self.redirected: tuple[int, int] | None = None
         self.recall: tuple[Tag, Frame] | None = None
         self._link = link
         self._listening = False
@@ -70,7 +72,7 @@ class CommandChannel:
         assert self.recall is not None
         found, self.recall = self.recall, None
         self._rhythm = Rhythm()
-        self.order, self.newer, self._listening = None, False, False
+        self.order, self.newer, self._listening, self.redirected = None, False, False, None
         return found
 
     def take_order(self) -> Frame:
@@ -133,6 +135,9 @@ class CommandChannel:
             elif receiving.tag == Tag.NEWER:
                 self.order, self.newer, self._listening = None, True, False
                 (self.behind,), _ = read_head(receiving.frame)
+                self._pool.give(receiving.frame)
+            elif receiving.tag == Tag.REDIRECT:
+                self.redirected, _ = read_head(receiving.frame)
                 self._pool.give(receiving.frame)
             elif receiving.tag == Tag.CRASH:
                 os.kill(os.getpid(), signal.SIGKILL)

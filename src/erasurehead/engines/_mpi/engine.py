@@ -174,6 +174,9 @@ class MPIEngine(OutsideEngine[_Worker], PeerMessaging):
         for state in far:
             self._push(state)
 
+    def _redirect(self, state: _Worker, order_round: int, message: int) -> None:
+        self._directory.send(state.rank, frame_of((order_round, message)), Tag.REDIRECT)
+
     def _push(self, state: _Worker) -> None:
         """Send the order that is due, if the rank is listening; otherwise notify it, if it drops late work."""
         due = state.due

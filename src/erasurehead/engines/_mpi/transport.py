@@ -76,6 +76,7 @@ class Tag(IntEnum):
     LEAVE = 8  # end, with or without MPI's own end
     REPORT = 9  # from a rank: its head says the rest
     PEER_MESSAGE = 10  # from a rank to another, or from the coordinator, over `Link.beside`
+    REDIRECT = 11  # what to take next for an order
 
 
 class Gone(Exception):

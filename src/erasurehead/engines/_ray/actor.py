@@ -96,6 +96,16 @@ class Actor:
         """
         self._orders.put(_Posted(order, 0.0 if self._near else posted - time.monotonic()))
 
+    def redirect(self, order_round: int, message: int, said: float) -> None:
+        """Let the worker take a message next.
+
+        Arguments:
+            order_round: for the order of this round.
+            message: its number, or `PAUSE`.
+            said: when it was said, in the coordinator's seconds: of calls, the newer one may come first.
+        """
+        self._orders.redirect((said, order_round, message))
+
     def serve(self, offered: bytes) -> Generator[Item]:
         """Stream what the coordinator must know: that the worker is there, then messages and failures.
 
@@ -141,6 +151,7 @@ class _Orders:
         changed: notified of both.
         newest: the newest order.
         taken: the one that was taken last.
+        redirected: when the worker was redirected last, for which round, and where to.
         stream: number of the stream that is to answer; earlier ones are to end.
     """
 
@@ -148,6 +159,7 @@ class _Orders:
         self.changed = threading.Condition()
         self.newest: _Posted | None = None
         self.taken: _Posted | None = None
+        self.redirected = (-math.inf, -1, -1)
         self.stream = 0
 
     def put(self, posted: _Posted) -> None:
@@ -156,6 +168,12 @@ class _Orders:
             if self.newest is None or posted.order.round > self.newest.order.round:
                 self.newest = posted
                 self.changed.notify_all()
+
+    def redirect(self, redirected: tuple[float, int, int]) -> None:
+        """Say what is to be taken next."""
+        with self.changed:
+            self.redirected = max(self.redirected, redirected)
+            self.changed.notify_all()
 
     def new_stream(self) -> int:
         """Return the number of a stream that takes over from the one before."""
@@ -183,6 +201,7 @@ class _Stream(Transport):
         self._stream = stream
         self._memory: dict[int, Array] = {}
         self._clock = 0.0
+        self._redirected = orders.redirected  # as it was when we looked last
 
     def newer(self) -> bool:
         if self._orders.stream != self._stream:
@@ -195,7 +214,8 @@ class _Stream(Transport):
 
     def wait(self, until: float | None, welcome: bool) -> None:
         with self._orders.changed:
-            if self.newer() and welcome:
+            changed = self.newer() or self._orders.redirected is not self._redirected
+            if (self.newer() and welcome) or (changed and until is None):
                 return
             self._orders.changed.wait(None if until is None else max(until - time.monotonic(), 0.0))
 
@@ -207,6 +227,11 @@ class _Stream(Transport):
 
     def copied(self) -> bool:
         return True  # nobody writes to what is in the store
+
+    def redirected(self, order_round: int) -> int | None:
+        self._redirected = self._orders.redirected
+        _, number, message = self._redirected
+        return message if number == order_round else None
 
     def claim(self, spec: MessageSpec) -> Room | None:
         vector = self._memory.get(spec.message)

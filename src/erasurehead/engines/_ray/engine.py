@@ -135,6 +135,9 @@ class RayEngine(OutsideEngine[Handle]):
         make_lane = partial(self._new_lane, program) if near else lambda: None
         return Handle(self._ray, worker, program, actor, node, self.max_restarts != 0, make_lane)
 
+    def _redirect(self, state: Handle, order_round: int, message: int) -> None:
+        state.actor.redirect.remote(order_round, message, time.monotonic())
+
     def _send(self, far: Sequence[Handle]) -> None:
         """Send the newest order to those that have taken the one before, so that nothing is ever queued."""
         acknowledgements = [handle.sent for handle in far if handle.sent is not None]
