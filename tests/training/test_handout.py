@@ -13,7 +13,6 @@ from hypothesis import given, settings, strategies as st
 from erasurehead import FaultPolicy, schemes
 from erasurehead.delays import Delays, Exponential, Fixed
 from erasurehead.engines import Arrived, Engine, Event, ProcessEngine, VirtualEngine
-from erasurehead.engines._engine_around import EngineAround
 from erasurehead.optimizers import GradientDescent
 from erasurehead.schemes import Scheme, wait_rules
 from erasurehead.testing._problems import Quadratic
@@ -111,10 +110,8 @@ def test_workers_that_pause_are_not_missed_and_not_suspected() -> None:
     assert not [row for row in run.arrivals if row.step == last and row.worker in (2, 3) and row.censored]
 
 
-class Spoils(EngineAround):
+class Spoils(VirtualEngine):
     """Messages of a worker hold nothing that is a number, in one step."""
-
-    name = "virtual"
 
     def next_event(self, until: float | None = None) -> Event | None:
         event = super().next_event(until)
@@ -125,7 +122,7 @@ class Spoils(EngineAround):
 
 def test_what_is_refused_is_done_again_by_workers_that_had_paused() -> None:
     scheme = schemes.compute_once(4, load=2, pieces=3)
-    run = fit(scheme, Spoils(VirtualEngine(Exponential(1.0, seed=2, scale_with_load=True))))
+    run = fit(scheme, Spoils(Exponential(1.0, seed=2, scale_with_load=True)))
     assert [notice.kind for notice in run.notices].count("refused") >= 1
     assert all(row.residual < 1e-12 for row in run.steps)
     assert run.x == pytest.approx(gradient_descent(scheme), rel=1e-11)

@@ -430,7 +430,7 @@ class Engine(ABC):
         Arguments:
             worker: number of the worker.
             order_round: the round of the order, whose note says `UNTIL_NEWER`.
-            message: number of one of its messages for that; -1 (`PAUSE`) if it is to wait for more advice, or a newer order.
+            message: number of one of its messages for that; -1 (`PAUSE`) to wait for more advice, or a newer order.
         """
         return
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, final
 
@@ -13,9 +13,7 @@ from erasurehead.training._turns import equal_shares, tasks_of
 
 if TYPE_CHECKING:
     from erasurehead.codes import GradientCode
-    from erasurehead.engines import Engine
-    from erasurehead.training._health import HealthMonitor
-    from erasurehead.training._round_state import Round
+    from erasurehead.training._assignment import Assignment
 
 
 @final
@@ -29,18 +27,27 @@ class Handout:
     (Backup tasks near the end: Dean and Ghemawat, "MapReduce", OSDI 2004.)
 
     Arguments:
-        current: the round, whose messages are of one task each.
-        engine: where it runs.
-        monitor: told who has nothing to answer.
+        assignment: the workers, whose messages are of one task each.
+        able: the positions that can answer.
+        now: returns the time, in the engine's seconds.
+        tell: redirects a worker to a message: see `Engine.redirect`.
+        paused: told of workers that have nothing to answer.
+        resumed: told of those that have again.
     """
 
-    def __init__(self, current: Round, engine: Engine, monitor: HealthMonitor) -> None:
-        assignment = current.assignment
+    def __init__(
+        self,
+        assignment: Assignment,
+        able: Collection[int],
+        now: Callable[[], float],
+        tell: Callable[[int, int], None],
+        paused: Callable[[Sequence[int]], None],
+        resumed: Callable[[Sequence[int]], None],
+    ) -> None:
         code = assignment.code
-        self._current, self._engine, self._monitor = current, engine, monitor
+        self._assignment, self._now, self._tell = assignment, now, tell
+        self._paused, self._resumed = paused, resumed
         self._tasks, (self._holders, self._neighbours) = tasks_of(code), _holders_of(code)
-        self._rows: list[list[int]] = [code.messages_of(place).tolist() for place in range(code.n_workers)]
-        self._messages = assignment.messages_of_rows
         shares = assignment.turns or equal_shares(code)
         self._shares = [[self._tasks[place][one] for one in own] for place, own in enumerate(shares)]
         self._there = set[int]()
@@ -48,9 +55,10 @@ class Handout:
         self._sent = [set[int]() for _ in self._tasks]
         self._at: list[int | None] = [None] * code.n_workers
         self._next: list[int | None] = [None] * code.n_workers  # what it does then, as far as it knows
-        self._since = [current.begin] * code.n_workers
+        self._began = now()
+        self._since = [self._began] * code.n_workers
         self._working = set[int]()  # positions
-        for position in current.view.able:
+        for position in able:
             self._start(position)
         for position, own in enumerate(self._shares):
             if len(own) < 2 and position in self._working:
@@ -68,21 +76,22 @@ class Handout:
 
     def arrived(self, row: int) -> None:
         """Take note of a message, and hand out what its worker, and others who were to repeat it, are to do then."""
-        code, now = self._current.assignment.code, self._engine.now()
-        position, task = int(code.owner[row]), self._task_of(row)
+        code = self._assignment.code
+        position, task = int(code.owner[row]), int(code.encoding.indices[row])
         self._there.add(task)
-        self._sent[position].add(task)
-        self._since[position] = now
-        self._begin(position, self._next[position])
+        if position in self._working:  # else it was given up before this came
+            self._sent[position].add(task)
+            self._since[position] = self._now()
+            self._begin(position, self._next[position])
+            self._look_ahead(position)
         begun = self._at[position]
         near = [*self._holders[task], *(() if begun is None else self._holders[begun])]
-        stale = [one for one in near if one != position and one in self._working and self._next[one] in (task, begun)]
-        for one in (position, *dict.fromkeys(stale)):
-            self._look_ahead(one)
+        for one in dict.fromkeys(near):
+            if one != position and one in self._working and self._next[one] in (task, begun):
+                self._look_ahead(one)
 
-    def workers_changed(self) -> None:
+    def workers_changed(self, able: Collection[int]) -> None:
         """Take note that workers have died, failed or joined: what those are at who are gone, others do."""
-        able = self._current.view.able
         for position in self._working - set(able):
             self._working.discard(position)
             self._begin(position, None)
@@ -97,13 +106,13 @@ class Handout:
         for position in sorted(self._working):
             task, pauses = self._in_order(position), self._at[position] is None
             if task is not None and (pauses or self._next[position] is None):
-                self._tell(position, task)
-                self._monitor.ordered([self._worker(position)] if pauses else [], 1.0)
+                self._redirect(position, task)
+                self._resumed([self._worker(position)] if pauses else [])
 
     def _start(self, position: int) -> None:
         """Take note that a worker begins with the order."""
         self._working.add(position)
-        self._since[position] = self._engine.now()
+        self._since[position] = self._now()
         self._begin(position, self._in_order(position))
 
     def _begin(self, position: int, task: int | None) -> None:
@@ -114,7 +123,7 @@ class Handout:
         if task is not None:
             self._under_way[task] += 1
         elif position in self._working:
-            self._monitor.withdrawn([self._worker(position)])
+            self._paused([self._worker(position)])
         self._next[position] = self._in_order(position)
 
     def _in_order(self, position: int) -> int | None:
@@ -129,20 +138,21 @@ class Handout:
         """See to it that a worker goes on with what is needed most."""
         wanted = self._wanted(position)
         if self._at[position] is None and wanted is not None:
-            self._tell(position, wanted)
-            self._monitor.ordered([self._worker(position)], 1.0)
-            self._since[position] = self._engine.now()
+            self._redirect(position, wanted)
+            self._resumed([self._worker(position)])
+            self._since[position] = self._now()
             self._begin(position, wanted)
             wanted = self._wanted(position)
         if wanted != self._next[position]:
-            self._tell(position, wanted)
+            self._redirect(position, wanted)
             self._next[position] = wanted
 
-    def _tell(self, position: int, task: int | None) -> None:
+    def _redirect(self, position: int, task: int | None) -> None:
         message = PAUSE
         if task is not None:
-            message = self._messages[self._rows[position][self._tasks[position].index(task)]]
-        self._engine.redirect(self._worker(position), self._current.order.round, message)
+            row = self._assignment.code.messages_of(position)[self._tasks[position].index(task)]
+            message = self._assignment.messages_of_rows[int(row)]
+        self._tell(self._worker(position), message)
 
     def _wanted(self, position: int) -> int | None:
         """Return the task that a worker should take next: of its share, if nobody is at it, or the last to be expected.
@@ -154,12 +164,12 @@ class Handout:
         for task in self._shares[position]:
             if task not in there and not under_way[task]:
                 return task
-        ends, now = dict[int, float](), self._engine.now()
+        ends, now = dict[int, float](), self._now()
         for other in self._neighbours[position]:
             if other not in self._working:
                 continue
             since, sent = self._since[other], len(self._sent[other])
-            pace = max(now - since, (since - self._current.begin) / sent if sent else 0.0)
+            pace = max(now - since, (since - self._began) / sent if sent else 0.0)
             end, at = max(now, since + pace), self._at[other]
             if at is not None:
                 ends[at] = min(end, ends.get(at, math.inf))
@@ -170,11 +180,8 @@ class Handout:
         left = [task for task in self._tasks[position] if task not in there and task != self._at[position]]
         return max(left, key=lambda task: ends.get(task, math.inf), default=None)
 
-    def _task_of(self, row: int) -> int:
-        return int(self._current.assignment.code.encoding.indices[row])
-
     def _worker(self, position: int) -> int:
-        return self._current.assignment.worker_ids[position]
+        return self._assignment.worker_ids[position]
 
 
 @lru_cache(maxsize=8)

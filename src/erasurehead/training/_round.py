@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -20,7 +21,7 @@ from erasurehead.engines._base import REPORTS, UNTIL_NEWER, MessageLost
 from erasurehead.errors import Diverged, ErasureHeadError, invalid, numbered
 from erasurehead.faults._byzantine import Bisection
 from erasurehead.optimizers._base import PartialGradient
-from erasurehead.optimizers._order_kinds import asks_curvature, block_of, kind_of, sections, vectors_of
+from erasurehead.optimizers._order_kinds import asks_curvature, block_of, kind_of, sections, vectors_of, work_of
 from erasurehead.schemes import Aggregation, ByCoverage
 from erasurehead.schemes._aggregation import Vectors
 from erasurehead.schemes.wait_rules import View
@@ -232,7 +233,15 @@ class RoundRunner(Resumable):
         else:
             self._intake.submit_new(order)
         if asking is None and self._once(current):
-            current.handout = Handout(current, self._pool.engine, self._monitor)
+            engine, monitor = self._pool.engine, self._monitor
+            current.handout = Handout(
+                assignment,
+                able=current.view.able,
+                now=engine.now,
+                tell=lambda worker, message: engine.redirect(worker, order.round, message),
+                paused=monitor.withdrawn,
+                resumed=partial(monitor.ordered, times=work_of(order)),
+            )
         return current
 
     def _once(self, current: Round) -> bool:

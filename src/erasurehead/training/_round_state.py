@@ -176,7 +176,7 @@ class Round:
         if failure is not None:
             self.failed[worker] = failure
         if self.handout is not None:
-            self.handout.workers_changed()
+            self.handout.workers_changed(self.view.able)
         return True
 
     def regain(self, worker: int) -> None:
@@ -185,7 +185,7 @@ class Round:
         if position is not None:
             self.view.regain(position)
             if self.handout is not None:
-                self.handout.workers_changed()
+                self.handout.workers_changed(self.view.able)
         self.failed.pop(worker, None)
         self.refused = {message: why for message, why in self.refused.items() if message in self.view.refused}
 
