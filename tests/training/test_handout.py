@@ -43,8 +43,29 @@ class Kills(Callback):
                 self.engine.kill(worker, at=self.engine.now() + self.after)
 
 
+class Late(VirtualEngine):
+    """Advice reaches workers only after something else has happened, as when it crosses a network."""
+
+    def redirect(self, worker: int, order_round: int, message: int) -> None:
+        self.__dict__.setdefault("kept", []).append((worker, order_round, message))
+
+    def next_event(self, until: float | None = None) -> Event | None:
+        kept, self.__dict__["kept"] = self.__dict__.get("kept", []), []
+        event = super().next_event(until)
+        for advice in kept:
+            super().redirect(*advice)
+        return event
+
+
+class Never(VirtualEngine):
+    """Workers go on in their orders, as on an engine that passes no advice on."""
+
+    redirect = Engine.redirect
+
+
 @settings(max_examples=60, deadline=None)
 @given(
+    kind=st.sampled_from([VirtualEngine, Late, Never]),
     n_workers=st.integers(3, 8),
     pieces=st.integers(1, 4),
     seed=st.integers(0, 10_000),
@@ -55,10 +76,18 @@ class Kills(Callback):
     death=st.sampled_from(["leave", "spread", "replace"]),
 )
 def test_steps_are_exact_whoever_is_late_and_dies_when(
-    n_workers: int, pieces: int, seed: int, late: Any, sums: bool, dead: int, after: float, death: Any
+    kind: type[VirtualEngine],
+    n_workers: int,
+    pieces: int,
+    seed: int,
+    late: Any,
+    sums: bool,
+    dead: int,
+    after: float,
+    death: Any,
 ) -> None:
     scheme = schemes.compute_once(n_workers, load=3, pieces=pieces, sums=sums)
-    engine = VirtualEngine(Exponential(mean=1.0, seed=seed, scale_with_load=True), late)
+    engine = kind(Exponential(mean=1.0, seed=seed, scale_with_load=True), late)
     workers = np.random.default_rng(seed).permutation(n_workers)[:dead].tolist()
     run = fit(scheme, engine, callbacks=[Kills(engine, workers, after)], fault_policy=FaultPolicy(on_death=death))
     assert all(row.residual < 1e-12 and not row.lost for row in run.steps)

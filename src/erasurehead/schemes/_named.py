@@ -121,9 +121,9 @@ def compute_once(n_workers: int, load: int | None = None, pieces: int = 6, sums:
     Each worker holds its own share of the data and those of `load - 1` others, so that any `load - 1` deaths are
     survived at once. It first computes its own share, in `pieces` tasks, each of which is sent as soon as it is
     finished; the step ends when every task has come from somebody. Who is through repeats tasks of others that are
-    late, so a step takes no more work than uncoded training where nobody is. Where the same workers are slow for several
-    steps, shares go by their speeds. It pays where time grows with the work; where each message has a delay of its own,
-    `exact` is sooner.
+    late, so a step takes no more work than uncoded training where nobody is. Where the same workers are slow for
+    several steps, shares go by their speeds. It pays where time grows with the work; where each message has a delay of
+    its own, `exact` is sooner.
 
     Arguments:
         n_workers: number of workers.

@@ -82,7 +82,10 @@ class Handout:
         if position in self._working:  # else it was given up before this came
             self._sent[position].add(task)
             self._since[position] = self._now()
-            self._begin(position, self._next[position])
+            if self._at[position] == task:
+                self._begin(position, self._next[position])
+            else:  # it was told too late, or before it had begun: it is at that task now
+                self._next[position] = self._in_order(position)
             self._look_ahead(position)
         begun = self._at[position]
         near = [*self._holders[task], *(() if begun is None else self._holders[begun])]
@@ -135,15 +138,9 @@ class Handout:
         return None
 
     def _look_ahead(self, position: int) -> None:
-        """See to it that a worker goes on with what is needed most."""
+        """See to it that a worker goes on with what is needed most; one that pauses has nothing that is not there."""
         wanted = self._wanted(position)
-        if self._at[position] is None and wanted is not None:
-            self._redirect(position, wanted)
-            self._resumed([self._worker(position)])
-            self._since[position] = self._now()
-            self._begin(position, wanted)
-            wanted = self._wanted(position)
-        if wanted != self._next[position]:
+        if wanted != self._next[position] and self._at[position] is not None:
             self._redirect(position, wanted)
             self._next[position] = wanted
 
