@@ -43,8 +43,9 @@ UNTIL_NEWER = "until_newer"
 next, whatever late workers do; the message that it is at is finished, or dropped, as they do."""
 
 
-PAUSE = -1
-"""For `Engine.redirect`: send nothing more for an order, until redirected again."""
+def then_pause(message: int) -> int:
+    """Return what `Engine.redirect` is given for a message after which the worker pauses, be it sent already or not."""
+    return -1 - message
 
 
 def chosen(remaining: Sequence[MessageSpec], told: int | None) -> MessageSpec | None:
@@ -56,7 +57,8 @@ def chosen(remaining: Sequence[MessageSpec], told: int | None) -> MessageSpec | 
     """
     if told is None:
         return remaining[0]
-    return None if told == PAUSE else next((one for one in remaining if one.message == told), remaining[0])
+    wanted = next((one for one in remaining if one.message in (told, then_pause(told))), None)
+    return wanted or (remaining[0] if told >= 0 else None)
 
 
 REPORTS = "reports"
@@ -430,7 +432,8 @@ class Engine(ABC):
         Arguments:
             worker: number of the worker.
             order_round: the round of the order, whose note says `UNTIL_NEWER`.
-            message: number of one of its messages for that; -1 (`PAUSE`) to wait for more advice, or a newer order.
+            message: number of one of its messages for that; of message m, -1 - m if the worker is to wait after it for
+                more advice, or a newer order: at once if it has sent m.
         """
         return
 

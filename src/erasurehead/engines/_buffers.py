@@ -25,7 +25,7 @@ _FREE, _TAKEN = 0, 1
 _MARKS = (
     3  # numbers at the beginning of a worker's memory: its newest order, the one it has read, where it is redirected
 )
-_WHERE = 2**32  # above all numbers of messages
+_WHERE = 2**32  # above all that a worker is told of messages, half of which is negative
 
 
 def _room_nbytes(points_nbytes: int) -> int:
@@ -226,13 +226,15 @@ class MessageSlots:
     def redirect(self, order_round: int, message: int) -> int | None:
         """Say, as the coordinator, what to take next for a round; return what was said for it before."""
         before = self.redirected(order_round)
-        self._marks[2] = (order_round + 1) * _WHERE + message + 1  # in one number, so that it is never half written
+        self._marks[2] = (
+            (order_round + 1) * _WHERE + message + _WHERE // 2
+        )  # in one number, so that it is never half written
         return before
 
     def redirected(self, order_round: int) -> int | None:
         """Return what was said last, if it was for this round."""
         number, message = divmod(self._marks[2], _WHERE)
-        return message - 1 if number == order_round + 1 else None
+        return message - _WHERE // 2 if number == order_round + 1 else None
 
     def has_read(self, order_round: int) -> None:
         """Say, as the worker, that an order need not be kept any more."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from erasurehead.engines._base import PAUSE, Arrived, Event, Failed, MessageSpec, Order
+from erasurehead.engines._base import Arrived, Event, Failed, MessageSpec, Order
 from erasurehead.engines._buffers import MessageSlots, OrderBuffer, OrderReader
 from erasurehead.engines._encoded_order import EncodedOrder
 from erasurehead.engines._leases import BufferLease
@@ -100,7 +100,8 @@ class Lane:
 
     def redirect(self, order_round: int, message: int) -> None:
         """Let the worker take a message next."""
-        if self.slots.redirect(order_round, message) == PAUSE:
+        before = self.slots.redirect(order_round, message)
+        if before is not None and before < 0:  # it may pause
             self._rouse()
 
     def _rouse(self) -> None:

@@ -22,7 +22,6 @@ from erasurehead.delays._script import ScriptedEvent
 from erasurehead.delays._text import as_delays
 from erasurehead.engines._base import (
     CLOSED,
-    PAUSE,
     UNTIL_NEWER,
     WORKED,
     Arrived,
@@ -170,7 +169,7 @@ class VirtualEngine(Engine, FaultInjection):
         state = self._workers.get(worker)
         if state is None or self._playback is not None:
             return
-        paused, state.told = state.told == (order_round, PAUSE), (order_round, message)
+        paused, state.told = state.told[0] == order_round, (order_round, message)
         if paused and not state.busy and state.current is not None and state.current.order.round == order_round:
             self._begin_part(worker, state)
 

@@ -21,7 +21,7 @@ from erasurehead.delays._clock import AlongClock
 from erasurehead.delays._fixed import Recorded
 from erasurehead.delays._script import Script, ScriptedMessage, ScriptedRound
 from erasurehead.engines import Arrived, Engine, Failed, Joined, Order, Program, VirtualEngine
-from erasurehead.engines._base import PAUSE, TURNS, UNTIL_NEWER, Event, MessageLost
+from erasurehead.engines._base import TURNS, UNTIL_NEWER, Event, MessageLost, then_pause
 from erasurehead.errors import EngineError, InvalidArgument
 from erasurehead.testing._driving import EngineSuite, arrivals, by_worker, order, start, summed_steps, take
 from erasurehead.testing._pacing import GRID, at_some_pace
@@ -146,17 +146,17 @@ class EngineConformance(EngineSuite):
 
             engine.submit(Order(0, order(0).points, round=0, note={UNTIL_NEWER: True}))
             then(0)
-            for number, message in ((0, 3), (1, PAUSE), (0, 3)):  # it is at no other order
+            for number, message in ((0, 3), (1, then_pause(0)), (0, 3)):  # it is at no other order
                 engine.redirect(0, number, message)
             then(1)
-            engine.redirect(0, 0, PAUSE)
+            engine.redirect(0, 0, then_pause(3))
             then(3)
             assert engine.next_event(engine.now() + 2 * grid) is None
             engine.redirect(0, 0, 2)
             then(2)
             engine.submit(Order(1, order(1).points, round=1, note={UNTIL_NEWER: True}))
             then(0, 1)
-            engine.redirect(0, 1, PAUSE)
+            engine.redirect(0, 1, then_pause(1))
             then(1, 1)
             assert engine.next_event(engine.now() + 2 * grid) is None
             engine.submit(order(2))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, final
 
-from erasurehead.engines._base import PAUSE
+from erasurehead.engines._base import then_pause
 from erasurehead.training._turns import equal_shares, tasks_of
 
 if TYPE_CHECKING:
@@ -145,11 +145,12 @@ class Handout:
             self._next[position] = wanted
 
     def _redirect(self, position: int, task: int | None) -> None:
-        message = PAUSE
-        if task is not None:
-            row = self._assignment.code.messages_of(position)[self._tasks[position].index(task)]
-            message = self._assignment.messages_of_rows[int(row)]
-        self._tell(self._worker(position), message)
+        """Let a worker take a task next; None to pause after the one that it is at, in case it is not yet."""
+        last = self._at[position] if task is None else task
+        assert last is not None
+        row = self._assignment.code.messages_of(position)[self._tasks[position].index(last)]
+        message = self._assignment.messages_of_rows[int(row)]
+        self._tell(self._worker(position), then_pause(message) if task is None else message)
 
     def _wanted(self, position: int) -> int | None:
         """Return the task that a worker should take next: of its share, if nobody is at it, or the last to be expected.

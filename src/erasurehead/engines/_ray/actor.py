@@ -101,7 +101,7 @@ class Actor:
 
         Arguments:
             order_round: for the order of this round.
-            message: its number, or `PAUSE`.
+            message: as `Engine.redirect` has it.
             said: when it was said, in the coordinator's seconds: of calls, the newer one may come first.
         """
         self._orders.redirect((said, order_round, message))
