@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -44,16 +45,22 @@ class Kills(Callback):
 
 
 class Late(VirtualEngine):
-    """Advice reaches workers only after something else has happened, as when it crosses a network."""
+    """Workers hear of the newest advice only with every second message, as when they are faster than it crosses."""
+
+    def __init__(self, delays: Delays, late: Any) -> None:
+        super().__init__(delays, late)
+        self.kept: dict[int, tuple[int, int]] = {}
+        self.came = Counter[int]()
 
     def redirect(self, worker: int, order_round: int, message: int) -> None:
-        self.__dict__.setdefault("kept", []).append((worker, order_round, message))
+        self.kept[worker] = order_round, message
 
     def next_event(self, until: float | None = None) -> Event | None:
-        kept, self.__dict__["kept"] = self.__dict__.get("kept", []), []
         event = super().next_event(until)
-        for advice in kept:
-            super().redirect(*advice)
+        for worker, (order_round, message) in self.kept.items():
+            self.came[worker] += isinstance(event, Arrived) and event.worker == worker
+            if not isinstance(event, Arrived) or self.came[worker] % 2 == 0:
+                super().redirect(worker, order_round, message)
         return event
 
 

@@ -156,8 +156,9 @@ class EngineConformance(EngineSuite):
             then(2)
             engine.submit(Order(1, order(1).points, round=1, note={UNTIL_NEWER: True}))
             then(0, 1)
-            engine.redirect(0, 1, then_pause(1))
+            engine.redirect(0, 1, then_pause(3))  # which it has not sent, and does first
             then(1, 1)
+            then(3, 1)
             assert engine.next_event(engine.now() + 2 * grid) is None
             engine.submit(order(2))
             assert [(event.order_round, event.spec.message) for event in arrivals(engine, 4)] == [
