@@ -11,14 +11,11 @@ from erasurehead.problems import LeastSquares, LogisticRegression, SoftmaxRegres
 from erasurehead.problems._network import TwoLayerNetwork
 
 
-class NoisyQuadratic:
-    """`x^2 / 2` with gradients of unit noise: a problem by its gradients alone."""
-
-    n_parameters = 1
-    regularizer = LeastSquares(np.eye(1), np.ones(1)).regularizer
+class NoisyQuadratic(LeastSquares):
+    """`x^2 / 2`, whose samples have gradients of unit noise."""
 
     def __init__(self, n_samples: int, seed: int = 0) -> None:
-        self.n_samples = n_samples
+        super().__init__(np.ones((n_samples, 1)), np.zeros(n_samples))
         self._rng = np.random.default_rng(seed)
 
     def sample_gradients(self, models: np.ndarray, rows: np.ndarray) -> np.ndarray:

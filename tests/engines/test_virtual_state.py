@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from erasurehead.delays import Exponential
-from erasurehead.engines import Arrived, Engine, Event, Order, Program, VirtualEngine
+from erasurehead.engines import Arrived, Engine, Order, Program, VirtualEngine
+from erasurehead.engines._base import Event
 from erasurehead.errors import DataError, EngineError
 from erasurehead.testing._programs import Echo
 

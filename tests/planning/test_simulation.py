@@ -219,5 +219,6 @@ def test_sums_that_follow_reports_are_forecast(late: Literal["preempt", "carry"]
     run = training.train(problem, parse_scheme(text, 6), optimizer, engine, 300, evaluate_every=0, tolerance=None)
     by_task = forecast(text.replace(", sums=True", ""), 6, EXPONENTIAL, late=late).seconds_per_step
     found = forecast(text, 6, EXPONENTIAL, late=late).seconds_per_step
-    assert found == pytest.approx(np.mean([row.waited for row in run.steps]), rel=0.1)
+    taken = np.mean([row.waited for row in run.steps])
+    assert taken < found < 1.2 * taken  # in which nobody repeats what is late
     assert found > 1.3 * by_task

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from erasurehead import FaultPolicy, schemes
 from erasurehead.delays import Delays, Exponential, Fixed
-from erasurehead.engines import Arrived, Engine, Event, ProcessEngine, VirtualEngine
+from erasurehead.engines import Arrived, Engine, ProcessEngine, VirtualEngine
 from erasurehead.optimizers import GradientDescent
 from erasurehead.schemes import Scheme, wait_rules
 from erasurehead.testing._problems import Quadratic
@@ -55,7 +55,7 @@ class Late(VirtualEngine):
     def redirect(self, worker: int, order_round: int, message: int) -> None:
         self.kept[worker] = order_round, message
 
-    def next_event(self, until: float | None = None) -> Event | None:
+    def next_event(self, until: float | None = None) -> Any:
         event = super().next_event(until)
         for worker, (order_round, message) in self.kept.items():
             self.came[worker] += isinstance(event, Arrived) and event.worker == worker
@@ -149,7 +149,7 @@ def test_workers_that_pause_are_not_missed_and_not_suspected() -> None:
 class Spoils(VirtualEngine):
     """Messages of a worker hold nothing that is a number, in one step."""
 
-    def next_event(self, until: float | None = None) -> Event | None:
+    def next_event(self, until: float | None = None) -> Any:
         event = super().next_event(until)
         if isinstance(event, Arrived) and event.worker == 0 and event.step == 2:
             return replace(event, read=lambda: np.full(event.spec.length, np.nan))
