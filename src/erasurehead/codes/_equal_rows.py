@@ -49,7 +49,8 @@ def _rows_equal(matrix: SparseMatrix, sizes: IntArray, these: IntArray, those: I
     same = sizes[these] == sizes[those]
     checked = np.flatnonzero(same & (these != those))
     lengths = sizes[these[checked]]
-    left, right = (ranges(matrix.indptr[rows[checked]], lengths) for rows in (these, those))
+    starts = matrix.indptr.astype(np.int64)
+    left, right = (ranges(starts[rows[checked]], lengths) for rows in (these, those))
     differ = (matrix.indices[left] != matrix.indices[right]) | (matrix.data[left] != matrix.data[right])
     rows = np.repeat(checked, lengths)
     same[rows[differ]] = False
