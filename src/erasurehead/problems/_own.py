@@ -69,7 +69,8 @@ def check_own(problem: Problem, x: Array, n_tasks: int) -> None:
     if (out == _UNWRITTEN).any():
         hint = "write out[:] = ..., as `out = ...` is another array, and out += ... adds to what is there"
         raise invalid("out", f"must be written by combine(...) of {name}, every element of it", UNSAID, hint)
-    if abs(told - loss) > _DRAWN * abs(told) + 1e-9 and np.isfinite(out).all():
+    seen = math.isfinite(told) and math.isfinite(loss) and np.isfinite(out).all()
+    if seen and abs(told - loss) > _DRAWN * abs(told) + 1e-9:
         rule = f"must return {loss:.5g} for all tasks together, as loss(x) does, but the shards do not add up to it"
         raise invalid(f"combine(...) of {name}", rule, told, _DIVIDED)
 

@@ -113,12 +113,17 @@ def check_parts(problem: Problem, optimizer: Optimizer) -> None:
         raise invalid(
             "optimizer", "must be given its first model by Optimizer.__init__", type(optimizer).__name__, hint
         )
+    tell = inspect.signature(optimizer.tell)
     try:
         inspect.signature(optimizer.begin).bind(problem, early="", lossy=False)
-        inspect.signature(optimizer.tell).bind(None)
+        tell.bind(None)
+        fits = "estimate" not in tell.parameters
     except TypeError:
+        fits = False
+    if not fits:
         rule = "must be told answers: tell(self, answer), and begin(self, problem, early, lossy)"
-        raise invalid("optimizer", rule, type(optimizer).__name__) from None
+        hint = "read `answer.estimate` where an older one was told the estimate"
+        raise invalid("optimizer", rule, type(optimizer).__name__, hint)
     if problem.regularizer.sharp and not optimizer.proximal:
         raise invalid(
             "optimizer",
