@@ -137,7 +137,7 @@ def test_a_run_that_has_converged_starts_no_worker_when_it_is_resumed(
     def refuse(*given: Any) -> None:
         raise _Started
 
-    for engine in ("in_process.InProcessEngine", "processes.ProcessEngine"):
+    for engine in ("in_process.InProcessEngine", "processes.engine.ProcessEngine"):
         monkeypatch.setattr(f"erasurehead.engines._{engine}.assign", refuse)
     for engine in ("in_process", "processes"):  # where it runs may change
         again = Experiment.resume(tmp_path / "run", {"run": {"engine": engine}}).run()
