@@ -42,8 +42,10 @@ class Echo(Program):
     def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
         turns = order.note.get(TURNS)
         specs = sorted(self.message_specs, key=lambda one: turns[one.message]) if turns else self.message_specs
-        gone = {one.message for one in done}
-        return [one for one in specs if one.message not in gone]
+        left = [*specs]
+        for one in done:  # of messages with the same number, one
+            left.remove(one)
+        return left
 
     def take(self, order: Order) -> Any:
         return order.step, order.points[0].copy()

@@ -144,6 +144,9 @@ class Actor:
         return self._opened
 
 
+_NOWHERE = (-math.inf, -1, -1)
+
+
 class _Orders:
     """The newest order, between the thread that takes calls and the one that works; and whose turn it is to work.
 
@@ -159,7 +162,7 @@ class _Orders:
         self.changed = threading.Condition()
         self.newest: _Posted | None = None
         self.taken: _Posted | None = None
-        self.redirected = (-math.inf, -1, -1)
+        self.redirected = _NOWHERE
         self.stream = 0
 
     def put(self, posted: _Posted) -> None:
@@ -179,6 +182,7 @@ class _Orders:
         """Return the number of a stream that takes over from the one before."""
         with self.changed:
             self.stream += 1
+            self.redirected = _NOWHERE  # as it begins anew with the order
             self.changed.notify_all()
             return self.stream
 
