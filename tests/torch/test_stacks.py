@@ -112,7 +112,7 @@ def run(words: list[str], folder: Path) -> str:
         env=os.environ | shared | {"PYTHONPATH": os.pathsep.join([str(folder), *sys.path])},
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=3 * PATIENCE,  # two clusters, three frameworks, and models fitted with each
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -141,7 +141,7 @@ def test_ten_lines_are_written_at_most_and_the_page_says_how_many() -> None:
 
 @pytest.mark.slow
 @pytest.mark.processes
-@pytest.mark.timeout(2 * PATIENCE)
+@pytest.mark.timeout(4 * PATIENCE)
 @EACH
 def test_a_script_trains_as_before_although_a_rank_dies(stack: Stack, tmp_path: Path) -> None:
     if importlib.util.find_spec(stack.needs) is None:
@@ -164,7 +164,7 @@ def test_a_script_trains_as_before_although_a_rank_dies(stack: Stack, tmp_path: 
 
 @pytest.mark.slow
 @pytest.mark.processes
-@pytest.mark.timeout(2 * PATIENCE)
+@pytest.mark.timeout(4 * PATIENCE)
 @pytest.mark.xdist_group("clusters")  # beside another cluster, parts of Ray do not know which is theirs
 def test_a_script_for_ray_train_trains_as_before(tmp_path: Path) -> None:
     if importlib.util.find_spec("ray") is None:
