@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -42,9 +43,12 @@ class Echo(Program):
     def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
         turns = order.note.get(TURNS)
         specs = sorted(self.message_specs, key=lambda one: turns[one.message]) if turns else self.message_specs
-        left = [*specs]
-        for one in done:  # of messages with the same number, one
-            left.remove(one)
+        sent, left = Counter(one.message for one in done), list[MessageSpec]()
+        for one in specs:  # of messages with the same number, as many as were sent are not left
+            if sent[one.message]:
+                sent[one.message] -= 1
+            else:
+                left.append(one)
         return left
 
     def take(self, order: Order) -> Any:
