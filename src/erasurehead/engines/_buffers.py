@@ -22,9 +22,7 @@ _HEADER = 64  # bytes before an order: its round
 _HEAD = 65_536  # bytes for all of an order but its points
 _SIDES = 2
 _FREE, _TAKEN = 0, 1
-_MARKS = (
-    3  # numbers at the beginning of a worker's memory: its newest order, the one it has read, where it is redirected
-)
+_MARKS = 3  # numbers that a worker's memory begins with: its newest order, the one it has read, where to next
 _WHERE = 2**32  # above all that a worker is told of messages, half of which is negative
 
 
@@ -226,9 +224,8 @@ class MessageSlots:
     def redirect(self, order_round: int, message: int) -> int | None:
         """Say, as the coordinator, what to take next for a round; return what was said for it before."""
         before = self.redirected(order_round)
-        self._marks[2] = (
-            (order_round + 1) * _WHERE + message + _WHERE // 2
-        )  # in one number, so that it is never half written
+        both = (order_round + 1) * _WHERE + message + _WHERE // 2  # one number, so that it is never half written
+        self._marks[2] = both
         return before
 
     def redirected(self, order_round: int) -> int | None:

@@ -123,7 +123,7 @@ def simulate_with_memory(
     if alike and not rule.remembers:
         return _at_once(*timing, late, seed, watch, chains, until_newer)
     note = {UNTIL_NEWER: True} if until_newer else {}
-    return _by_event(*timing, late, seed, watch, note)
+    return by_event(*timing, late, seed, watch, note)
 
 
 def _at_once(
@@ -204,7 +204,7 @@ def _stop(rule: WaitRule, decoder: Decoder, times: Array, arrivals: ArrivalTimes
     return np.array(stop)
 
 
-def _by_event(
+def by_event(
     decoder: Decoder,
     rule: WaitRule,
     delays: Delays,
@@ -216,7 +216,12 @@ def _by_event(
     watch: Watch | None,
     note: Mapping[str, Any],
 ) -> Simulation:
-    """Simulate one step after the other, by workers on the virtual engine that compute nothing."""
+    """Simulate one step after the other, by workers on the virtual engine that compute nothing, with orders of a note.
+
+    Arguments:
+        decoder, rule, delays, steps, seconds_per_task, first_step, late, seed, watch: as in `simulate_with_memory`.
+        note: of the orders.
+    """
     code = decoder.code
     scheme = Scheme("simulation", decoder, {"gradient": rule}, _Nothing())
     engine = VirtualEngine(delays, late, seconds_per_task, seed=seed)

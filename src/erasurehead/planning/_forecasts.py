@@ -287,7 +287,7 @@ def _simulated(
 def _length(scheme: Scheme, delays: Delays, steps: int | None, late: LateWork) -> tuple[int, int]:
     """Return how many steps are simulated, and in how many chains."""
     replicas, n_messages = scheme.code.replicas, scheme.code.n_messages
-    one_by_one = scheme.rule.remembers or delays.follows_clock  # simulated by the virtual engine
+    one_by_one = scheme.rule.remembers or delays.follows_clock  # each begins where and when the one before has ended
     if late == "preempt" and not one_by_one:
         most = 4096 if replicas else 256  # other codes are decoded arrival by arrival
         return steps or min(most, max(LEAST, _ARRIVALS // n_messages)), 1
