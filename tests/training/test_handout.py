@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
+from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from erasurehead import FaultPolicy, schemes
 from erasurehead.delays import Delays, Exponential, Fixed
-from erasurehead.engines import Arrived, Engine, ProcessEngine, VirtualEngine
+from erasurehead.engines import Arrived, Engine, MessageSpec, ProcessEngine, VirtualEngine
+from erasurehead.engines._base import chosen
 from erasurehead.optimizers import GradientDescent
 from erasurehead.schemes import Scheme, wait_rules
 from erasurehead.testing._problems import Quadratic
 from erasurehead.training import Callback, Run, train
+from erasurehead.training._handout import Handout
 
 from ..arrays import Array
 
@@ -179,6 +184,46 @@ def test_real_workers_repeat_what_is_late_and_end_with_the_same_model() -> None:
     run = fit(scheme, ProcessEngine(slow), steps=4)
     assert run.x == pytest.approx(gradient_descent(scheme, 4), rel=1e-12)
     assert all(row.waited < 30.0 for row in run.steps)
+
+
+@settings(max_examples=200, deadline=None)
+@given(n_workers=st.integers(3, 6), load=st.integers(2, 3), pieces=st.integers(1, 4), seed=st.integers(0, 2**32))
+@example(4, 3, 4, 1)  # in these, a worker pauses that is taken to be at something else, if it is not said after what
+@example(5, 2, 4, 28)
+@example(5, 2, 3, 117)
+def test_each_task_comes_however_late_messages_are_read_and_advice_is_replaced_unread(
+    n_workers: int, load: int, pieces: int, seed: int
+) -> None:
+    """Workers read the newest advice between two messages, and the coordinator any time later what they have sent."""
+    code, random = schemes.compute_once(n_workers, load=load, pieces=pieces).code, Random(seed)
+    left = [[MessageSpec(row, 1.0, 1) for row in code.messages_of(worker).tolist()] for worker in range(n_workers)]
+    at: list[MessageSpec | None] = [own[0] for own in left]
+    advice: list[int | None] = [None] * n_workers
+    unread, clock = list[int](), count()
+    speeds = [random.choice((1, 1, 1, 5, 20)) for _ in range(n_workers)]
+
+    def tell(worker: int, message: int) -> None:
+        advice[worker] = message
+
+    def nothing(workers: Sequence[int]) -> None:
+        return
+
+    workers = SimpleNamespace(
+        code=code, turns=(), worker_ids=[*range(n_workers)], messages_of_rows=[*range(code.n_messages)]
+    )
+    handout = Handout(workers, range(n_workers), lambda: float(next(clock)), tell, nothing, nothing)  # pyright: ignore
+    while not handout.over:
+        able = [worker for worker, own in enumerate(left) if at[worker] or (own and chosen(own, advice[worker]))]
+        assert able or unread, "all pause, and a task is not there"
+        if unread and (not able or random.random() < 0.5):
+            for _ in range(min(random.randint(1, 2), len(unread))):
+                handout.arrived(unread.pop(0))
+            continue
+        worker = random.choices(able, [speeds[one] for one in able])[0]
+        if (spec := at[worker]) is not None:
+            left[worker].remove(spec)
+            unread.append(spec.message)
+        at[worker] = chosen(left[worker], advice[worker]) if left[worker] else None
 
 
 class Slow(Delays):
