@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from erasurehead import delays, engines, optimizers, problems, schemes, training
-from erasurehead._internal.late_work import LateWork
 from erasurehead.codes import cyclic_repetition, fractional_repetition
 from erasurehead.decoding import make_decoder
-from erasurehead.engines._base import UNTIL_NEWER
 from erasurehead.planning._carry_over import by_event, simulate_with_memory
 from erasurehead.planning._simulation import simulate
 from erasurehead.schemes import wait_rules
@@ -21,7 +19,7 @@ EXPONENTIAL = delays.Exponential(0.5, seed=2)
 def test_dropped_late_work_is_the_memoryless_simulation(code: object) -> None:
     decoder = make_decoder(code)  # pyright: ignore
     rule = wait_rules.first(5) | wait_rules.decodable()
-    one = by_event(decoder, rule, EXPONENTIAL, 40, 0.02, 7, "preempt", 0, None, {})
+    one = by_event(decoder, rule, EXPONENTIAL, 40, 0.02, 7, "preempt", 0, None)
     other = simulate(decoder, rule, EXPONENTIAL, 40, 0.02, first_step=7)
     np.testing.assert_allclose(one.seconds, other.seconds, rtol=1e-9)
     np.testing.assert_allclose(one.residual, other.residual, atol=1e-9)
@@ -44,13 +42,11 @@ def test_carried_work_is_what_a_virtual_run_does() -> None:
 @pytest.mark.parametrize(
     "model", [EXPONENTIAL, delays.parse("stalls(5, 2, seed=3) + exponential(0.1, seed=4)")], ids=str
 )
-def test_several_messages_of_a_worker_are_simulated_as_by_an_engine(
-    text: str, model: delays.Delays, late: LateWork
-) -> None:
+def test_several_messages_of_a_worker_are_simulated_as_by_an_engine(text: str, model: delays.Delays, late: str) -> None:
     scheme = schemes.parse_scheme(text, 12)
     timing = scheme.decoder, scheme.rule, model, 60, 0.05
     at_once = simulate_with_memory(*timing, late=late, until_newer=scheme.until_newer)
-    one_by_one = by_event(*timing, 0, late, 0, None, {UNTIL_NEWER: True} if scheme.until_newer else {})
+    one_by_one = by_event(*timing, 0, late, 0, None, scheme.until_newer)
     np.testing.assert_allclose(at_once.seconds, one_by_one.seconds, rtol=1e-9)
     np.testing.assert_allclose(at_once.residual, one_by_one.residual, atol=1e-9)
     assert at_once.arrived.tolist() == one_by_one.arrived.tolist()

@@ -29,7 +29,7 @@ def test_the_planner_breaks_ties_as_the_engine_does(name: str, rule: str) -> Non
         assert found.arrived.tolist() == [row.arrived for row in run.steps]
         assert found.residual == pytest.approx([row.residual for row in run.steps], abs=1e-9)
         assert found.seconds == pytest.approx([row.waited for row in run.steps])
-        walked = by_event(scheme.decoder, scheme.rule, delays, 30, 0.0, 0, "preempt", 5, None, {})
+        walked = by_event(scheme.decoder, scheme.rule, delays, 30, 0.0, 0, "preempt", 5, None)
         assert walked.arrived.tolist() == found.arrived.tolist()
 
 
@@ -37,6 +37,6 @@ def test_several_messages_of_a_worker_come_one_after_the_other() -> None:
     code = codes.build("multi_message", n_workers=8, load=3)
     rule, decoder = wait_rules.parse("residual_below(2)"), decoding.make_decoder(code)
     found = simulate(decoder, rule, parse("none()"), 50, seed=2)
-    walked = by_event(decoder, rule, parse("none()"), 50, 0.0, 0, "preempt", 2, None, {})
+    walked = by_event(decoder, rule, parse("none()"), 50, 0.0, 0, "preempt", 2, None)
     assert found.arrived.tolist() == walked.arrived.tolist()
     assert found.residual == pytest.approx(walked.residual)

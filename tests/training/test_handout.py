@@ -17,7 +17,6 @@ from hypothesis import example, given, settings, strategies as st
 from erasurehead import FaultPolicy, schemes
 from erasurehead.delays import Delays, Exponential, Fixed
 from erasurehead.engines import Arrived, Engine, MessageSpec, ProcessEngine, VirtualEngine
-from erasurehead.engines._base import chosen
 from erasurehead.optimizers import GradientDescent
 from erasurehead.schemes import Scheme, wait_rules
 from erasurehead.testing._problems import Quadratic
@@ -47,6 +46,13 @@ class Kills(Callback):
         if row.step == 1:
             for worker in self.workers:
                 self.engine.kill(worker, at=self.engine.now() + self.after)
+
+
+def chosen(remaining: Sequence[MessageSpec], told: int | None) -> MessageSpec | None:
+    """What a worker takes next, as the contract of `Engine.redirect` has it; None if it pauses."""
+    named = told if told is None or told >= 0 else -1 - told
+    first = [spec for spec in remaining if spec.message == named]
+    return first[0] if first else None if told is not None and told < 0 else remaining[0]
 
 
 class Late(VirtualEngine):

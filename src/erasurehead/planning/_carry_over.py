@@ -122,8 +122,7 @@ def simulate_with_memory(
     alike = late in ("carry", "preempt") and code.messages_per_worker.all() and not code.prior_works.any()
     if alike and not rule.remembers:
         return _at_once(*timing, late, seed, watch, chains, until_newer)
-    note = {UNTIL_NEWER: True} if until_newer else {}
-    return by_event(*timing, late, seed, watch, note)
+    return by_event(*timing, late, seed, watch, until_newer)
 
 
 def _at_once(
@@ -214,15 +213,14 @@ def by_event(
     late: LateWork,
     seed: int,
     watch: Watch | None,
-    note: Mapping[str, Any],
+    until_newer: bool = False,
 ) -> Simulation:
-    """Simulate one step after the other, by workers on the virtual engine that compute nothing, with orders of a note.
+    """Simulate one step after the other, by workers on the virtual engine that compute nothing.
 
-    Arguments:
-        decoder, rule, delays, steps, seconds_per_task, first_step, late, seed, watch: as in `simulate_with_memory`.
-        note: of the orders.
+    The arguments are those of `simulate_with_memory`.
     """
     code = decoder.code
+    note = {UNTIL_NEWER: True} if until_newer else {}
     scheme = Scheme("simulation", decoder, {"gradient": rule}, _Nothing())
     engine = VirtualEngine(delays, late, seconds_per_task, seed=seed)
     programs = [_Idle(_specs(code, worker)) for worker in range(code.n_workers)]
