@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,3 +56,17 @@ def test_waits_that_are_a_little_too_long_do_not_add_up_and_stops_are_not_made_u
     loop = WorkerLoop(0, Echo(0, (0, 1, 2, 3)), Fixed(((0.1,),)), "preempt", clock)
     ends = [clock.now for _ in itertools.islice(loop.answers(), 4)]
     assert ends == pytest.approx(wanted)
+
+
+def test_the_time_that_a_delay_takes_to_be_drawn_is_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(0.0)
+
+    class Tedious(Fixed):
+        def rows_at(self, *args: Any, **settings: Any) -> Any:
+            clock.now += 0.03
+            return super().rows_at(*args, **settings)
+
+    monkeypatch.setattr(worker_loop, "time", clock)
+    loop = WorkerLoop(0, Echo(0, (0, 1, 2, 3)), Tedious(((0.1,),)), "preempt", clock)
+    ends = [clock.now for _ in itertools.islice(loop.answers(), 4)]
+    assert ends == pytest.approx([0.1, 0.2, 0.3, 0.4])

@@ -177,3 +177,14 @@ def test_messages_that_share_no_task_with_others_keep_a_support_of_their_own() -
         assert positions.tolist() == [[0, 6]]  # the one parameter that task 0 touches, and the loss
     for program in programs:  # those that share tasks share a shard
         assert [shard.n_tasks for shard in program.shards] == [1, 3]
+
+
+def test_tasks_that_touch_the_whole_model_share_one_copy_of_it() -> None:
+    code = codes.build("multi_message", n_workers=4, load=3)
+    programs, _ = build_programs(code, Quadratic.random(16, 5, seed=0))
+    x = np.ones(5)
+    copies = [local for (parts, *_), *_ in [programs[0].take(Order(0, (x,), round=0))] for local in parts[0]]
+    assert len(copies) == 3
+    assert len({id(local) for local in copies}) == 1
+    assert not np.shares_memory(copies[0], x)
+    assert not copies[0].flags.writeable

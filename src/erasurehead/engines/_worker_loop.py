@@ -231,14 +231,15 @@ class WorkerLoop:
         try:
             begun, seconds = time.monotonic(), 0.0
             self.program.compute(spec, taken, room.vector)
-            self._worked = time.monotonic() - begun if order.note.get(WORKED, False) else None
+            ended = time.monotonic()  # to draw a delay takes time, too, which is part of it
+            self._worked = ended - begun if order.note.get(WORKED, False) else None
             if self.delays is not None:
                 draw, number, step, posted = self.delays.seconds, self.number, order.step, order.posted
                 seconds = delay_of(spec, unit, lambda unit, work: draw(number, step, unit, work, posted))
                 if self._worked is not None:
                     twice = self.delays.seconds(self.number, order.step, unit, 2.0 * spec.work, order.posted)
                     self._worked += twice - seconds
-            keep = self._sit_out(min(seconds, _LONGEST))
+            keep = self._sit_out(ended + min(seconds, _LONGEST))
         finally:
             if not keep:
                 self.transport.free(room)
@@ -252,12 +253,12 @@ class WorkerLoop:
             self.transport.wait(time.monotonic() + _PAUSE, welcome=False)
         return room
 
-    def _sit_out(self, seconds: float) -> bool:
-        """Wait for `seconds`; return False as soon as the work is to be dropped.
+    def _sit_out(self, until: float) -> bool:
+        """Wait until a time; return False as soon as the work is to be dropped.
 
         What the last wait was too long by is taken off: with many messages an order, it would add up.
         """
-        until = time.monotonic() + seconds - self._overslept
+        until -= self._overslept
         while not self._outdated():
             if (now := time.monotonic()) >= until:
                 self._overslept = min(now - until, _MOST_OVERSLEPT)

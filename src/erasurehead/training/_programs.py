@@ -190,13 +190,24 @@ class CodedProgram(Program):
         return self._reported.get(order.note[ASKED]["of"] if ASKED in order.note else order.round, {})
 
     def take(self, order: Order) -> Any:
-        local = [[freeze(shard.take(point)) for shard in self.shards] for point in order.points]
+        local = [self._restricted(point) for point in order.points]
         newton = (order.note["damping"], order.note["iterations"]) if order.kind == NEWTON else None
         factors, own = order.coefficients or (1.0,) * len(models_of(order)), order.note.get(OWN_MODEL)
         inner, kept = (local, factors, order.step, newton, block_of(order), own), self._kept_for(order)
         alone = None if kept is None else as_asked(self._specs[False][0], order, 1)
         asking = replace(order, points=()) if QUESTIONS in order.note else None
         return inner, kept, alone, REPORTS in order.note, asking
+
+    def _restricted(self, point: Array) -> list[Array]:
+        """Return a copy of a model restricted to what each shard touches, one for all that touch all of it."""
+        whole, local = None, list[Array]()
+        for shard in self.shards:
+            if shard.support is not None:
+                local.append(freeze(shard.take(point)))
+                continue
+            whole = freeze(shard.take(point)) if whole is None else whole
+            local.append(whole)
+        return local
 
     def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
         recipe, (inner, kept, alone, reports, asking) = self._recipes[spec.message], taken
