@@ -139,9 +139,9 @@ def run(
         rest = "" if alone else "; one core alone may find it: leave out --no-alone"
         screen.say(f"Times to each gap are not known, as the minimum is not known{rest}.")
     limits = [one for one in (outcome.pays, say_heard_once(outcome.heard)) if one]
-    held = [None if one.held is None else asdict(one.held) for one in comparison.experiments]
+    redundancy = [None if one.held is None else asdict(one.held) for one in comparison.experiments]
     screen.result(
-        {**outcome.as_dict(), "held": held}, render_table(outcome.rows, outcome.title), *depths, *limits, last
+        {**outcome.as_dict(), "held": redundancy}, render_table(outcome.rows, outcome.title), *depths, *limits, last
     )
     if outcome.interrupted:
         left = [one.scheme.name for one in comparison.experiments[len(outcome.rows) :]]

@@ -109,7 +109,7 @@ def run(*, asked: NetworkOptions, output: OutputOptions) -> None:
     screen = Screen(output)
     seconds = _seconds(asked.seconds_per_sample)
     delays, ranks, source = _drawn(asked, seconds, screen)
-    found = plan_network(
+    plan = plan_network(
         delays,
         ranks,
         seconds[0] if len(seconds) == 1 else seconds,
@@ -121,10 +121,10 @@ def run(*, asked: NetworkOptions, output: OutputOptions) -> None:
     )
     screen.say(f"{counted('rank', ranks)}, {source}")
     screen.result(
-        {"ranks": ranks, "best": found.best.name, **asdict(found)},
-        _table(found),
+        {"ranks": ranks, "best": plan.best.name, **asdict(plan)},
+        _table(plan),
         "",
-        "\n".join([_choice(found), "", *(f"{way.name}: {way.reason}" for way in found.ways), "", *found.remarks]),
+        "\n".join([_choice(plan), "", *(f"{way.name}: {way.reason}" for way in plan.ways), "", *plan.remarks]),
     )
 
 

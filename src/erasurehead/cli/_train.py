@@ -362,10 +362,10 @@ def _data_text(experiment: Experiment) -> str:
     if target.classes is not None and target.n_classes == 2:
         means = " or ".join(target.classes.labels())
     loss = str(experiment.config.problem.loss)
-    said = "" if loss == data.task else f" ({loss.partition('(')[0]})"  # which goes without saying
+    loss_note = "" if loss == data.task else f" ({loss.partition('(')[0]})"  # which goes without saying
     return (
         f"{data.name}: {counted('training row', data.n_train)}, {counted('test row', data.n_test)}, {columns}; "
-        f"{target.name or 'the label'} is {means}{said}"
+        f"{target.name or 'the label'} is {means}{loss_note}"
     )
 
 
