@@ -106,7 +106,7 @@ class Graph:
     def cut_vertices(self) -> frozenset[int]:
         """Peers whose removal would disconnect the graph. They are not a leaf of any spanning tree."""
         number, low = {0: 0}, {0: 0}  # in the order in which they are met; the least one reached from below
-        found, branches = set[int](), 0
+        vertices, branches = set[int](), 0
         path = [(0, -1, iter(self.neighbours[0]))]
         while path:
             peer, parent, others = path[-1]
@@ -121,10 +121,10 @@ class Graph:
                 path.pop()
                 branches += parent == 0
                 if parent > 0 and low[peer] >= number[parent]:
-                    found.add(parent)
+                    vertices.add(parent)
                 if parent >= 0:
                     low[parent] = min(low[parent], low[peer])
-        return frozenset(found | ({0} if branches > 1 else set()))
+        return frozenset(vertices | ({0} if branches > 1 else set()))
 
     @cached_property
     def spectral_gap(self) -> float:

@@ -178,9 +178,9 @@ def plan(
         InvalidArgument: if an argument is invalid; the error names it.
     """
     check_problem(problem)
-    if unknown := terms.keys() - (known := [item.name for item in fields(ConsensusTerms)]):
+    if unknown := terms.keys() - (settings := [item.name for item in fields(ConsensusTerms)]):
         name = min(unknown)
-        raise invalid(name, "must be a setting of peers", terms[name], f"there are {', '.join(known[2:])}")
+        raise invalid(name, "must be a setting of peers", terms[name], f"there are {', '.join(settings[2:])}")
     checked = ConsensusTerms(graph=_graph(graph, peers, problem), policy=policy, **terms)  # pyright: ignore[reportArgumentType]  # read
     n_peers = checked.graph.n_peers
     if isinstance(split, str | SampleSplit):
