@@ -98,10 +98,10 @@ class Accuracy:
         """
         if not (self.solver and paths):
             return ()
-        there = float(np.mean([path.to(self.gap) for path in paths]))
+        own_steps = float(np.mean([path.to(self.gap) for path in paths]))
         gaps = sorted(SOLVER_STEPS)
         columns = zip(*(SOLVER_STEPS[gap] for gap in gaps), strict=True)
-        return tuple(there * float(np.interp(math.log(self.gap), np.log(gaps), column)) for column in columns)
+        return tuple(own_steps * float(np.interp(math.log(self.gap), np.log(gaps), column)) for column in columns)
 
     def relative_steps(self, counted: Counted) -> tuple[float, tuple[float, ...]]:
         """Return the steps of a setting over those of exact descent: as expected, and with each of the other noises.

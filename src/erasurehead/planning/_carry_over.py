@@ -234,8 +234,8 @@ def by_event(
     for number in range(steps):
 
         def numbered(more: Mapping[str, Any], step: int = first_step + number) -> Order:
-            told, generation = {**note, **more}, pool.assignment.generation
-            return Order(step, (np.zeros(1),), next(numbers), generation, note=told, posted=engine.now())
+            notes, generation = {**note, **more}, pool.assignment.generation
+            return Order(step, (np.zeros(1),), next(numbers), generation, note=notes, posted=engine.now())
 
         try:
             order, result = gathered(rounds, pool, numbered, tried=False)

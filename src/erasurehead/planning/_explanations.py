@@ -182,11 +182,11 @@ def remarks(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] | 
 
 def _assumed(plan: Plan) -> list[str]:
     """Say what is assumed of the data where nothing was tried on any: the steps of `adaptive`, and who may fail."""
-    said: list[str] = []
+    sentences: list[str] = []
     item = next((item for item in plan.ranked if is_adaptive(item.setting)), None)
     if item is not None and item.steps_range[0] < item.steps_range[1] and math.isfinite(item.steps):
         few, many = item.steps_range
-        said.append(
+        sentences.append(
             f"{item.setting} is assumed to take as long as {item.steps:.2g} times the steps of exact descent: so it "
             f"was in the median of the data sets on which it was measured ({few:.2g} to {many:.2g} times). --data "
             "measures it on yours."
@@ -194,18 +194,18 @@ def _assumed(plan: Plan) -> list[str]:
     able = [item for item in plan.ranked if item.unanswered == 0.0 and math.isfinite(item.seconds_to_target)]
     quick = min(able, key=lambda item: item.seconds_to_target, default=plan.best)
     if quick.seconds_to_target < plan.best.seconds_to_target and math.isinf(quick.steps_range[1]):
-        said.append(
+        sentences.append(
             f"{quick.setting} would take {quick.seconds_to_target:.4g} s if tasks differ by {plan.accuracy.noise:g}, "
             "but where they differ more it may never get there: --task-noise says by how much they do, and --data "
             "measures it."
         )
     rival, times = plan.behind()
     if plan.reached and times > _FAR:
-        said.append(
+        sentences.append(
             f"On some of those data sets {rival.setting} would be up to {times:.2g} times as fast as "
             f"{plan.best.setting}, and on others slower or never there: --data says what yours are like."
         )
-    return said
+    return sentences
 
 
 def _out_of_reach(plan: Plan) -> list[str]:

@@ -280,8 +280,8 @@ def _simulated(
 ) -> Simulation:
     steps, chains = _length(scheme, delays, steps, late)
     timing = scheme.decoder, scheme.rule, delays, steps, seconds_per_task
-    found = simulate_with_memory(*timing, late=late, watch=watch, chains=chains, until_newer=scheme.until_newer)
-    return with_sums(found, scheme, delays)
+    simulation = simulate_with_memory(*timing, late=late, watch=watch, chains=chains, until_newer=scheme.until_newer)
+    return with_sums(simulation, scheme, delays)
 
 
 def _length(scheme: Scheme, delays: Delays, steps: int | None, late: LateWork) -> tuple[int, int]:

@@ -145,11 +145,11 @@ def plan_network(
     late = delays.rows(0, _STEPS, ranks)
     if not np.isfinite(late).any():
         raise invalid("delays", "must have a rank that answers", str(delays))
-    found = _Ranks(late, compute, line, optimizer, mixed, delays.rounds_known).plan()
-    if any(way.seconds == 0.0 for way in found.ways):
+    plan = _Ranks(late, compute, line, optimizer, mixed, delays.rounds_known).plan()
+    if any(way.seconds == 0.0 for way in plan.ways):
         rule = "must be greater than 0 where delays and sending take no time, either"
         raise invalid("seconds_per_sample", rule, seconds_per_sample)
-    return found
+    return plan
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,17 +278,17 @@ class _Ranks:
 
     def _remarks(self, ways: Sequence[WayToMeet]) -> list[str]:
         ratio = float(self._known.mean()) / max(float(self.compute.mean()), 1e-12)
-        said = [
+        sentences = [
             f"The mean delay is {ratio:.2g} times the computing of a share; from about a half on, a code can pay. No "
             "other way has the gradient of the whole batch whoever is late or dies."
         ]
         alone = float(self.compute.min()) * self.n
         if alone < ways[0].seconds:
-            said.append(
+            sentences.append(
                 f"One process alone, with no delays, would have computed a whole batch in {seconds_text(alone)}: where "
                 "computing is cheap beside delays and lines, more ranks are slower than one."
             )
-        return said
+        return sentences
 
 
 def _quickest(takes: Array, shares: Array | None = None) -> tuple[int, float]:
@@ -301,9 +301,9 @@ def _quickest(takes: Array, shares: Array | None = None) -> tuple[int, float]:
     n = takes.shape[1]
     weights = np.ones(n) if shares is None else shares
     counts = np.linspace(math.ceil(n / 2), n, min(n, _COUNTS), dtype=int).tolist()
-    found = {k: _first_of(takes, k, weights) for k in counts}
-    k = max(k for k in found if found[k] <= _TIE * min(found.values()))
-    return k, found[k]
+    seconds = {k: _first_of(takes, k, weights) for k in counts}
+    k = max(k for k in seconds if seconds[k] <= _TIE * min(seconds.values()))
+    return k, seconds[k]
 
 
 def _first_of(takes: Array, k: int, weights: Array) -> float:
@@ -312,10 +312,10 @@ def _first_of(takes: Array, k: int, weights: Array) -> float:
     Teams drop those that are late by more than one, which are few.
     """
     ends: Array = takes[0]
-    now = made = 0.0
+    now = samples = 0.0
     for row in takes[1:]:
         now = float(np.partition(ends, k - 1)[k - 1])
         came = ends <= now
-        made += float(weights[came].sum())
+        samples += float(weights[came].sum())
         ends = np.where(came, now + row, ends)
-    return now * len(weights) / made
+    return now * len(weights) / samples

@@ -184,7 +184,7 @@ class Plan:
             if item.unanswered == 0.0 and item.seconds_per_step > 0.0 and len(others) == len(best.steps_elsewhere):
                 pace = best.seconds_per_step / item.seconds_per_step
                 ratios = (pace * own / other for own, other in zip(best.steps_elsewhere, others, strict=True) if other)
-                worst = max(worst, (item, max(ratios, default=1.0)), key=lambda found: found[1])
+                worst = max(worst, (item, max(ratios, default=1.0)), key=lambda pair: pair[1])
         return worst
 
     def as_good(self) -> tuple[Forecast, ...]:

@@ -157,8 +157,8 @@ class Trainer:
         """
         if self._laid_out is None or self._laid_out[0] is not scheme or self._laid_out[1] != early:
             form = partial(laid_out, problem=self.problem, optimizer=self.optimizer(), shards={}, by_task=True)
-            made = in_pieces(scheme, self.problem, form) if early else (scheme, form(scheme))
-            self._laid_out = scheme, early, made
+            layout = in_pieces(scheme, self.problem, form) if early else (scheme, form(scheme))
+            self._laid_out = scheme, early, layout
         return self._laid_out[2]
 
     @cached_property
