@@ -76,10 +76,10 @@ def column_uses(
     }
     labels = encoding.target.names
     uses: list[ColumnUse] = []
-    made: dict[str, list[str]] = {}
+    names_by_source: dict[str, list[str]] = {}
     for one in encoding.derived:
-        made.setdefault(one.source, []).append(one.name)
-    names = [part for name in encoding.columns for part in made.get(name, [name])]
+        names_by_source.setdefault(one.source, []).append(one.name)
+    names = [part for name in encoding.columns for part in names_by_source.get(name, [name])]
     for name in dict.fromkeys((*names, *features)):
         if name in labels:
             uses.append(ColumnUse(name, "label", 0, _missing(table, (name,))))

@@ -97,8 +97,8 @@ class Derived:
         elif self.kind == "ordinal":
             values = [self.texts.index(text) if text in self.texts else math.nan for text in raw.values]
         else:
-            known = dict(zip(self.texts, self.counts, strict=True))
-            values = [math.log1p(known.get(text, 0)) for text in raw.values]
+            counts = dict(zip(self.texts, self.counts, strict=True))
+            values = [math.log1p(counts.get(text, 0)) for text in raw.values]
         return NumberColumn(np.array([*values, math.nan])[raw.codes])
 
     def __post_init__(self) -> None:
@@ -108,13 +108,13 @@ class Derived:
 
 def with_derived(table: Table, derived: Iterable[Derived]) -> Table:
     """Return a table in which columns stand in place of those that they are made from."""
-    made: dict[str, list[Derived]] = {}
+    by_source: dict[str, list[Derived]] = {}
     for one in derived:
-        made.setdefault(one.source, []).append(one)
+        by_source.setdefault(one.source, []).append(one)
     columns: dict[str, Column] = {}
     for name, column in table.columns.items():
-        columns |= {one.name: one.column(table) for one in made[name]} if name in made else {name: column}
-    categories = table.categories | {one.name for own in made.values() for one in own if one.category}
+        columns |= {one.name: one.column(table) for one in by_source[name]} if name in by_source else {name: column}
+    categories = table.categories | {one.name for own in by_source.values() for one in own if one.category}
     return replace(table, columns=columns, categories=categories)
 
 
@@ -158,10 +158,10 @@ class DerivedFit:
 
     def _add_dates(self, table: Table, name: str, texts: set[str]) -> None:
         """Add texts of a column that may hold dates, as long as no more than a few of them are none."""
-        known, strays = self._dates.setdefault(name, set()), self._strays.setdefault(name, set())
+        dates, strays = self._dates.setdefault(name, set()), self._strays.setdefault(name, set())
         self._source = table.source
-        for text in texts - known - strays:
-            (known if _moments(text) else strays).add(text)
+        for text in texts - dates - strays:
+            (dates if _moments(text) else strays).add(text)
             if len(strays) > _FEW:
                 self._others.add(name)
                 return
@@ -172,11 +172,11 @@ class DerivedFit:
         Raises:
             DataError: if it does but for a few texts.
         """
-        known = self._dates[name]
-        votes = Counter(order for text in known for order in _moments(text))
+        texts = self._dates[name]
+        votes = Counter(order for text in texts for order in _moments(text))
         most = max(votes.values(), default=0)
         self._orders[name] = {order for order, count in votes.items() if count == most}
-        odd = sorted(self._strays[name] | {text for text in known if not self._orders[name] <= _moments(text).keys()})
+        odd = sorted(self._strays[name] | {text for text in texts if not self._orders[name] <= _moments(text).keys()})
         if odd and len(odd) <= _FEW and most >= _MANY:
             be, dates, them = ("is", "a date", "it") if len(odd) == 1 else ("are", "dates", "them")
             order = " or ".join(sorted(self._orders[name]))
@@ -214,35 +214,35 @@ class DerivedFit:
         Raises:
             DataError: if dates of a column may be read in two ways, or there are a few texts among them.
         """
-        made: list[Derived] = []
+        columns: list[Derived] = []
         for name in names:
             if name in self._columns.orders:
-                made.append(Derived(name, name, "ordinal", self._columns.orders[name]))
+                columns.append(Derived(name, name, "ordinal", self._columns.orders[name]))
             elif name in self._columns.count:
                 texts = sorted(self._counts[name])
                 counts = tuple(self._counts[name][text] for text in texts)
-                made.append(Derived(f"{name} (count)", name, "count", tuple(texts), counts))
+                columns.append(Derived(f"{name} (count)", name, "count", tuple(texts), counts))
             elif self._dates.get(name) and name not in self._others and self._all_dates(name):
                 order = self._order(name)
                 moments = [_moments(text)[order] for text in self._dates[name]]
                 for kind in _PARTS:
                     if kind == "day" or len({_category(moment, kind) for moment in moments}) > 1:
-                        made.append(Derived(f"{name} ({kind})", name, kind, dates=order))
-        return tuple(made)
+                        columns.append(Derived(f"{name} ({kind})", name, kind, dates=order))
+        return tuple(columns)
 
     def words(self) -> tuple[Words, ...]:
         """Return the features of the columns of texts: `1 + log((1 + texts) / (1 + texts with such a word))`."""
-        found: list[Words] = []
+        features: list[Words] = []
         for name in self._columns.text:
-            seen, known = np.zeros(BUCKETS), Counter[str]()
+            seen, frequencies = np.zeros(BUCKETS), Counter[str]()
             for text, count in self._counts[name].items():
                 own = {*_words(text)}
                 seen[list({_bucket(word) for word in own})] += count
-                known.update(dict.fromkeys(own, count))
-            names = {_bucket(word): word for word, _ in reversed(known.most_common())}  # the commonest one stays
+                frequencies.update(dict.fromkeys(own, count))
+            names = {_bucket(word): word for word, _ in reversed(frequencies.most_common())}  # the commonest one stays
             weights = 1.0 + np.log((1.0 + self._counts[name].total()) / (1.0 + seen))
-            found.append(Words(name, weights, tuple(names.get(place, str(place)) for place in range(BUCKETS))))
-        return tuple(found)
+            features.append(Words(name, weights, tuple(names.get(place, str(place)) for place in range(BUCKETS))))
+        return tuple(features)
 
 
 def _check_order(table: Table, name: str, order: tuple[str, ...]) -> None:
@@ -327,19 +327,19 @@ def _moments(text: str) -> dict[str, datetime]:
     elif match := _IN_WORDS.fullmatch(text):
         first, _, middle, word, day, year, *clock = match.groups("")
         starts = [name.startswith((middle + word).lower()) for name in _MONTHS.split()]
-        known = len(middle + word) > 2 and any(starts)
-        ways = {_NAMED: (year, str(starts.index(True) + 1), first + day)} if known else {}
+        is_month = len(middle + word) > 2 and any(starts)
+        ways = {_NAMED: (year, str(starts.index(True) + 1), first + day)} if is_month else {}
     else:
         return {}
     hour, minutes, zone = clock
     if (half := zone.strip()[:1].lower()) in ("a", "p"):
         hour, zone = str(int(hour) % 12 + 12 * (half == "p")) if 0 < int(hour) <= 12 else "none", ""
     time = f"T{hour:0>2}{minutes}{zone}" if hour else ""
-    found: dict[str, datetime] = {}
+    moments: dict[str, datetime] = {}
     for order, (year, month, day) in ways.items():
         with contextlib.suppress(ValueError):
-            found[order] = datetime.fromisoformat(f"{year}-{month:0>2}-{day:0>2}{time}").replace(tzinfo=None)
-    return found
+            moments[order] = datetime.fromisoformat(f"{year}-{month:0>2}-{day:0>2}{time}").replace(tzinfo=None)
+    return moments
 
 
 def _moment(text: str, order: str) -> datetime | None:

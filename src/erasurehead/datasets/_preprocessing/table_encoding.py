@@ -181,12 +181,12 @@ class TableEncoding(Encoding, kind="table"):
 
     def _wanted(self, labels: bool) -> dict[str, Kind]:
         """Return the columns to read, and how."""
-        made = {one.name: one.source for one in self.derived}
-        wanted: dict[str, Kind] = dict.fromkeys((made.get(name, name) for name in self.vocabularies), "text")
+        sources = {one.name: one.source for one in self.derived}
+        wanted: dict[str, Kind] = dict.fromkeys((sources.get(name, name) for name in self.vocabularies), "text")
         for feature in self.features:
             if not isinstance(feature, OneHot):
-                number = isinstance(feature, Numeric) and feature.column not in made
-                wanted[made.get(feature.column, feature.column)] = "number" if number else "text"
+                number = isinstance(feature, Numeric) and feature.column not in sources
+                wanted[sources.get(feature.column, feature.column)] = "number" if number else "text"
         if labels:
             label: Kind = "number" if self.target.classes is None else "text"
             wanted |= dict.fromkeys(self.target.names, label)
@@ -259,10 +259,10 @@ class TableEncoding(Encoding, kind="table"):
         sources = {one.source for one in self.derived}
         block = replace(block, columns={name: one for name, one in block.columns.items() if name not in sources})
         first = {name: as_texts(column.take(np.arange(1))) for name, column in block.columns.items()}
-        known = {name: codes for name, codes in self.vocabularies.items() if name in first}
+        vocabularies = {name: codes for name, codes in self.vocabularies.items() if name in first}
         texts = {feature.column for feature in self.features if isinstance(feature, Words)}
-        seen = any(codes.codes(first[name])[0] >= 0 for name, codes in known.items())
-        words = any(np.isnan(first[name].numbers()[0]) for name in first.keys() - known.keys() - texts)
+        seen = any(codes.codes(first[name])[0] >= 0 for name, codes in vocabularies.items())
+        words = any(np.isnan(first[name].numbers()[0]) for name in first.keys() - vocabularies.keys() - texts)
         line = [text for column in first.values() for text in column.used()]
         if line and len(line) == len(first) and not seen and (words or block.n_rows > 1):
             raise DataError(
@@ -346,8 +346,8 @@ class TableEncoding(Encoding, kind="table"):
         if data.get("version", VERSION) < VERSION:
             _check_exact({**encoding.vocabularies, encoding.target.name: encoding.target.classes})
         written = encoding.dialect
-        known = check_dialect(written.delimiter, None, names, written.decimal, written.quotes, written.missing)
-        return replace(encoding, dialect=known)
+        checked = check_dialect(written.delimiter, None, names, written.decimal, written.quotes, written.missing)
+        return replace(encoding, dialect=checked)
 
 
 def _check_exact(vocabularies: Mapping[str, Vocabulary | None]) -> None:

@@ -317,13 +317,13 @@ def lines_of_table(path: Path, layout: TableLayout) -> Iterator[tuple[int, list[
 
 def first_values(path: Path, layout: TableLayout) -> dict[str, str]:
     """Return the first text of each column that is not missing, among the first rows of a CSV file."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     with text_lines(path) as lines:
         for _, row in islice(_rows(lines, layout, path), _LOOKED_AT):
             for name, field in zip(layout.names, row, strict=False):
-                if name not in found and (text := field.strip()) not in layout.absent:
-                    found[name] = text
-    return found
+                if name not in values and (text := field.strip()) not in layout.absent:
+                    values[name] = text
+    return values
 
 
 def count_rows(path: Path, layout: TableLayout) -> int:

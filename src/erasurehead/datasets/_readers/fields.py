@@ -127,8 +127,8 @@ def first_code(texts: Sequence[str]) -> str:
     '007'
     """
     lines = "\n".join(texts)
-    found = None if "." in lines else _CODE.search(f"\n{lines}\n")  # as many columns of numbers have points
-    return found[0].strip() if found else ""
+    match = None if "." in lines else _CODE.search(f"\n{lines}\n")  # as many columns of numbers have points
+    return match[0].strip() if match else ""
 
 
 def not_a_number(text: str, hint: str) -> str:

@@ -206,10 +206,10 @@ def _common(stored: Any) -> Any:
     fields: dict[str, Any] = {field.name: field for field in stored.schema}
     for fragment in stored.get_fragments():
         for field in fragment.physical_schema:
-            known = fields.setdefault(field.name, field)
-            if known.type != field.type:
+            common = fields.setdefault(field.name, field)
+            if common.type != field.type:
                 with suppress(ValueError, TypeError):  # values of other kinds are cast to those of the first file
-                    pair = [arrow.schema([known]), arrow.schema([field])]
+                    pair = [arrow.schema([common]), arrow.schema([field])]
                     fields[field.name] = arrow.unify_schemas(pair, promote_options="permissive").field(0)
     return arrow.schema(list(fields.values()), metadata=stored.schema.metadata)
 
@@ -217,11 +217,11 @@ def _common(stored: Any) -> Any:
 def _check_columns(path: Path, stored: Any, names: list[str]) -> None:
     """Raise if a file of a folder does not have a column that another has, as its rows would seem to miss values."""
     fragments = list(stored.get_fragments())
-    held = set[str]().union(*(fragment.physical_schema.names for fragment in fragments))
+    all_names = set[str]().union(*(fragment.physical_schema.names for fragment in fragments))
     for fragment in fragments:
         own: list[str] = fragment.physical_schema.names
         for name in names:
-            if name in held and name not in own:
+            if name in all_names and name not in own:
                 raise DataError(
                     f"{fragment.path} has no column {name!r}, as other files in {path} have; its columns are "
                     f"{', '.join(own)}. Leave the column out (--drop {as_option(name)}), or write all files "

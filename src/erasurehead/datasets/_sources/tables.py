@@ -61,11 +61,11 @@ class TableFit:
         choice: which of its columns are read, and which holds the labels.
         task: the kind of problem; None to choose it from the labels.
         source: where the rows are from, for messages.
-        made: what is known of columns that are made from others.
+        derived_fit: what is known of columns that are made from others.
     """
 
-    def __init__(self, choice: Choice, task: Task | None, source: str, made: DerivedFit) -> None:
-        self._derived, self._words = made.derived(choice.read), made.words()
+    def __init__(self, choice: Choice, task: Task | None, source: str, derived_fit: DerivedFit) -> None:
+        self._derived, self._words = derived_fit.derived(choice.read), derived_fit.words()
         self._read = list[str]()
         for name in choice.read:
             self._read += [one.name for one in self._derived if one.source == name] or [name]
@@ -166,8 +166,8 @@ class TableFit:
         """
         numeric, groups = features(self._kinds(), self._label, self._columns)
         vocabularies, fitted = self._features.features(numeric, groups, self._columns.standardize)
-        whole, known = (*fitted, *self._words), as_read(dialect, layout)
-        return TableEncoding(layout.names, layout.header, vocabularies, whole, target, constant, known, self._derived)
+        whole, dialect = (*fitted, *self._words), as_read(dialect, layout)
+        return TableEncoding(layout.names, layout.header, vocabularies, whole, target, constant, dialect, self._derived)
 
     def _kinds(self) -> Table:
         """Return a table whose columns have the kinds of the file's."""
@@ -285,12 +285,12 @@ class TableSource(RowSource[Table]):
 
     def _derived(self, places: Places | None) -> DerivedFit:
         """Read all rows, if columns are to be made from some that depend on all of their values."""
-        made, n_rows = DerivedFit(self._columns, self._label), 0
+        fit, n_rows = DerivedFit(self._columns, self._label), 0
         if self._whole or self._parquet or self._dates or self._columns.made:
             for block in self.blocks():
-                made.add(block, None if places is None else places.training(n_rows, block.n_rows, self.source))
+                fit.add(block, None if places is None else places.training(n_rows, block.n_rows, self.source))
                 n_rows += block.n_rows
-        return made
+        return fit
 
     def labels(self, block: Table, encoding: TableEncoding) -> Labels:
         return encoding.target.apply(block.column(self._label), block.place)[0]
