@@ -79,6 +79,16 @@ class RankEndpoint(Endpoint):
         """Close what is open here without a word, in a process that was forked from the rank's."""
 
 
+def check_head(head: bytes) -> None:
+    """Raise if a head is too long to be sent.
+
+    Raises:
+        EngineError: that says how long heads may be.
+    """
+    if len(head) > MOST_HEAD:
+        raise EngineError(f"a head has {len(head)} bytes, and at most {MOST_HEAD} are sent.")
+
+
 def number_of(dtype: np.dtype[Any]) -> int:
     """Return the number by which a type of elements is told.
 

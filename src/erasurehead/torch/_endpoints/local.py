@@ -35,12 +35,12 @@ from erasurehead.engines._peer_channels import PeerMessage, each
 from erasurehead.engines._shared_memory import align
 from erasurehead.errors import EngineError
 from erasurehead.torch._endpoints._base import (
-    MOST_HEAD,
     MOST_RANKS,
     UNREAD,
     VERSION,
     Nonsense,
     RankEndpoint,
+    check_head,
     forget_in_forked,
     leave_oldest_out,
     number_of,
@@ -237,8 +237,7 @@ class LocalEndpoint(RankEndpoint):
                 self._on_inlet(inlet)
 
     def send(self, to: int | Sequence[int], head: bytes, vector: Array | None = None) -> None:
-        if len(head) > MOST_HEAD:
-            raise EngineError(f"a head has {len(head)} bytes, and at most {MOST_HEAD} are sent.")
+        check_head(head)
         ranks = [rank for rank in each(to) if rank != self.rank and rank not in self._lost]
         if vector is None:
             for rank in ranks:

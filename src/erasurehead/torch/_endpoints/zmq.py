@@ -14,32 +14,29 @@ import hashlib
 import logging
 import os
 import socket
-import stat
 import struct
 import threading
 import time
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple, cast, final
+from typing import Any, cast, final
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.engines._peer_channels import PeerMessage, each
-from erasurehead.errors import EngineError, MissingExtra, invalid
+from erasurehead.errors import EngineError, MissingExtra
 from erasurehead.torch._endpoints._base import (
-    MOST_HEAD,
     MOST_RANKS,
-    UNREAD,
     VERSION,
     Nonsense,
     RankEndpoint,
     forget_in_forked,
-    leave_oldest_out,
     number_of,
     vector_type,
 )
+from erasurehead.torch._endpoints._keys import Keys, read_secret
+from erasurehead.torch._endpoints._numbered import Inlet, Outlet, Sent
 
 try:
     import zmq as _zmq
@@ -68,85 +65,10 @@ PIECE = 1 << 17
 """Bytes of a vector that are sent at once."""
 
 _MOST_FRAME = PIECE + 1024
-_KEPT = 1 << 10  # messages that are kept for a rank that is cut off; who comes back after more has missed some
 _WATER = 16  # pieces that ZeroMQ holds for a connection on each side
 _DEAD = 10_000  # milliseconds without an answer after which a connection is made anew: TCP alone would wait for minutes
 _HANDSHAKE = 5_000  # milliseconds that a stranger has to prove itself
 _BIND = 10.0  # seconds until the port of a rank that was started again must be free
-_LEAST_SECRET = 16
-
-
-class _Sent(NamedTuple):
-    """A message that is kept until it was read."""
-
-    head: bytes
-    vector: Array | None
-
-
-class _Outlet:
-    """What goes to one rank: first what was sent and not read, then what waits."""
-
-    def __init__(self) -> None:
-        self.socket: Any = None
-        self.express: Any = None  # a connection of its own
-        self.hasty: list[_Sent] = []  # what goes over it
-        self.address = ""
-        self.began = 0  # of its process, 0 if we have not heard of it
-        self.kept: deque[_Sent] = deque()
-        self.first = 1  # number of the first one kept
-        self.next = 1  # number of the next one to be sent
-        self.offset = -1  # of the next piece of its vector; -1 for its head
-        self.tries = 0  # how often it was begun again
-
-    def add(self, message: _Sent) -> None:
-        """Keep a message; of more than two vectors that have not begun to go out, the oldest is left out."""
-        if message.vector is not None:
-            leave_oldest_out(self.kept, self.next - self.first + (self.offset >= 0))
-        if len(self.kept) < _KEPT:
-            self.kept.append(message)
-
-    def through(self, number: int) -> None:
-        """Forget messages up to one that was read."""
-        while self.kept and self.first <= number and self.first < self.next:
-            self.kept.popleft()
-            self.first += 1
-
-    def again(self, number: int, tries: int) -> None:
-        """Send once more from a message on, unless that was asked for, and done, before."""
-        if tries > self.tries and self.first <= number <= self.next:
-            self.next, self.offset, self.tries = number, -1, tries
-
-    @property
-    def ready(self) -> bool:
-        """Whether something may be sent now."""
-        if not self.began or self.next - self.first >= len(self.kept):
-            return False
-        if self.offset >= 0 or self.kept[self.next - self.first].vector is None:
-            return True
-        return sum(self.kept[place].vector is not None for place in range(self.next - self.first)) < UNREAD
-
-
-class _Inlet:
-    """What comes from one process."""
-
-    def __init__(self, began: int) -> None:
-        self.began = began
-        self.expected = 1  # number of the next message
-        self.through = 0  # number of the last one that was read
-        self.head = b""
-        self.vector: Array | None = None  # of which so many bytes have come:
-        self.got = 0
-        self.tries = 0  # how often it was asked to send something again
-
-
-def _message(head: bytes, vector: Array | None) -> _Sent:
-    """Return a message to be kept, whose vector is not changed any more."""
-    if len(head) > MOST_HEAD:
-        raise EngineError(f"a head has {len(head)} bytes, and at most {MOST_HEAD} are sent.")
-    if vector is None:
-        return _Sent(head, None)
-    number_of(vector.dtype)
-    return _Sent(head, vector.copy())
 
 
 @final
@@ -179,21 +101,21 @@ class ZmqEndpoint(RankEndpoint):
     ) -> None:
         listens = rank == 0 if listens is None else listens
         host = contact[0] if listens else _own_address(contact)
-        keys = _keys(team, secret_file, trusted_network)
+        secret = read_secret(secret_file, trusted_network)
         self.rank, self._began = rank, time.time_ns()
         self._team = hashlib.sha256(team.encode()).digest()[:8]
         self._due = 0.0  # when the next sign of life is
         self._most = 0
-        self._outlets: dict[int, _Outlet] = {}
-        self._inlets: dict[int, _Inlet] = {}
-        self._found: deque[tuple[int, _Inlet, int, PeerMessage]] = deque()
+        self._outlets: dict[int, Outlet] = {}
+        self._inlets: dict[int, Inlet] = {}
+        self._found: deque[tuple[int, Inlet, int, PeerMessage]] = deque()
         self._to_tell: set[int] = set()  # ranks that are to hear at once what was read of them
         self._odd: set[int] = set()  # ranks of other versions, and when those began whose number another has
         self._driver = 0
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._open = True
         self._context = zmq.Context()
-        self._keys = keys
+        self._keys = keys = None if secret is None else Keys.of_team(team, secret)
         self._doorman: Any = None
         if keys is not None:
             self._doorman = self._context.socket(zmq.REP)
@@ -267,10 +189,10 @@ class ZmqEndpoint(RankEndpoint):
             raise EngineError(f"rank {rank} is said to be at {address}, which is no address: {error}.") from None
         return made
 
-    def _outlet(self, rank: int) -> _Outlet:
+    def _outlet(self, rank: int) -> Outlet:
         outlet = self._outlets.get(rank)
         if outlet is None:
-            outlet = self._outlets[rank] = _Outlet()
+            outlet = self._outlets[rank] = Outlet()
         return outlet
 
     # What goes out
@@ -283,14 +205,14 @@ class ZmqEndpoint(RankEndpoint):
             self.wake()
 
     def send(self, to: int | Sequence[int], head: bytes, vector: Array | None = None) -> None:
-        message = _message(head, vector)
+        message = Sent.of(head, vector)
         for rank in each(to):
             if rank != self.rank:
                 self._outlet(rank).add(message)
         self._let_go_out()
 
     def hurry(self, to: int | Sequence[int], head: bytes, vector: Array | None = None) -> None:
-        message = _message(head, vector)
+        message = Sent.of(head, vector)
         for rank in each(to):
             if rank != self.rank:
                 self._outlet(rank).hasty.append(message)
@@ -302,12 +224,12 @@ class ZmqEndpoint(RankEndpoint):
         if threading.get_ident() != self._driver:  # only the thread that waits may use the sockets
             self.wake()
 
-    def _header(self, outlet: _Outlet, kind: int, dtype: int = 0, nbytes: int = 0, offset: int = 0) -> bytes:
+    def _header(self, outlet: Outlet, kind: int, dtype: int = 0, nbytes: int = 0, offset: int = 0) -> bytes:
         number = 0 if kind == _BEAT else outlet.next
         ends = self.rank, self._team, self._began, outlet.began
         return _HEADER.pack(_MAGIC, VERSION, kind, dtype, *ends, outlet.tries, number, nbytes, offset)
 
-    def _flush(self, outlet: _Outlet) -> None:
+    def _flush(self, outlet: Outlet) -> None:
         """Give ZeroMQ what it takes."""
         try:
             while outlet.ready:
@@ -329,7 +251,7 @@ class ZmqEndpoint(RankEndpoint):
         except zmq.Again:
             pass
 
-    def _hasten(self, outlet: _Outlet) -> None:
+    def _hasten(self, outlet: Outlet) -> None:
         """Send what must not wait; it is said again if it was lost, as it is where there is no connection yet."""
         hasty, outlet.hasty = outlet.hasty, []
         with contextlib.suppress(zmq.Again):
@@ -338,7 +260,7 @@ class ZmqEndpoint(RankEndpoint):
                 header = self._header(outlet, _HASTY, dtype, len(data))
                 outlet.express.send_multipart([header, head + data], zmq.NOBLOCK)
 
-    def _beat(self, rank: int, outlet: _Outlet, book: bool) -> None:
+    def _beat(self, rank: int, outlet: Outlet, book: bool) -> None:
         """Tell a rank what was read of it, and perhaps where all ranks are."""
         inlet = self._inlets.get(rank)
         told = (0, 0, 0) if inlet is None else (inlet.through, inlet.expected, inlet.tries)
@@ -413,7 +335,7 @@ class ZmqEndpoint(RankEndpoint):
             raise Nonsense(f"there is no other rank {rank} in this team, or it is another team's")
         inlet = self._inlets.get(rank)
         if inlet is None:
-            inlet = self._inlets[rank] = _Inlet(began)
+            inlet = self._inlets[rank] = Inlet(began)
             self._outlet(rank).began = began
         elif began != inlet.began:
             if began not in self._odd:
@@ -441,7 +363,7 @@ class ZmqEndpoint(RankEndpoint):
             raise EngineError(f"{why}.")
         logger.warning("%s.", why)
 
-    def _on_beat(self, rank: int, inlet: _Inlet, ours: int, new: bool, body: memoryview) -> None:
+    def _on_beat(self, rank: int, inlet: Inlet, ours: int, new: bool, body: memoryview) -> None:
         if len(body) < _STATE.size:
             raise Nonsense(f"a sign of life of {len(body)} bytes")
         through, again, tries, last = _STATE.unpack_from(body)
@@ -459,7 +381,7 @@ class ZmqEndpoint(RankEndpoint):
             if int(number) == rank or int(number) not in self._book:
                 self._meet(int(number), address)
 
-    def _ask(self, rank: int, inlet: _Inlet) -> None:
+    def _ask(self, rank: int, inlet: Inlet) -> None:
         """Ask for what was lost once more; each beat repeats that, until it comes."""
         if self._most:
             inlet.tries += 1
@@ -467,7 +389,7 @@ class ZmqEndpoint(RankEndpoint):
             self._to_tell.add(rank)
 
     def _on_message(
-        self, rank: int, inlet: _Inlet, kind: int, dtype: int, body: memoryview, number: int, nbytes: int, offset: int
+        self, rank: int, inlet: Inlet, kind: int, dtype: int, body: memoryview, number: int, nbytes: int, offset: int
     ) -> None:
         if number < inlet.expected:
             return
@@ -496,7 +418,7 @@ class ZmqEndpoint(RankEndpoint):
         else:
             raise Nonsense(f"a message of kind {kind}")
 
-    def _on_hasty(self, rank: int, inlet: _Inlet, dtype: int, body: memoryview, nbytes: int) -> None:
+    def _on_hasty(self, rank: int, inlet: Inlet, dtype: int, body: memoryview, nbytes: int) -> None:
         own, begin = vector_type(dtype), len(body) - nbytes
         if nbytes < 0 or begin < 0 or nbytes % own.itemsize:
             raise Nonsense(f"a vector of {nbytes} bytes in a message of {len(body)}")
@@ -505,7 +427,7 @@ class ZmqEndpoint(RankEndpoint):
         vector = np.frombuffer(bytes(body[begin:]), own) if nbytes else None
         self._found.append((rank, inlet, inlet.expected - 1, PeerMessage(rank, bytes(body[:begin]), vector)))
 
-    def _complete(self, rank: int, inlet: _Inlet, message: PeerMessage) -> None:
+    def _complete(self, rank: int, inlet: Inlet, message: PeerMessage) -> None:
         self._found.append((rank, inlet, inlet.expected, message))
         inlet.expected += 1
         inlet.vector = None
@@ -557,43 +479,6 @@ class ZmqEndpoint(RankEndpoint):
                 end.close()
         self._context.term()
         os.close(self._bell)
-
-
-class _Keys(NamedTuple):
-    """Public and secret keys, as ZeroMQ takes them: of those who listen, and of those who call."""
-
-    listener: tuple[bytes, bytes]
-    caller: tuple[bytes, bytes]
-
-
-def _keys(team: str, secret_file: str | os.PathLike[str] | None, trusted_network: bool) -> _Keys | None:
-    """Return keys made from a team's secret; None where the network is trusted."""
-    if secret_file is None:
-        if trusted_network:
-            return None
-        raise invalid(
-            "secret_file",
-            "must be given where ranks are on several hosts",
-            None,
-            "write a secret to a file that only you can read (head -c 32 /dev/urandom > secret; chmod 600 secret), the "
-            "same on all hosts; or say trusted_network=True if nobody else can reach these hosts' ports",
-        )
-    path = Path(secret_file)
-    try:
-        status, secret = path.stat(), path.read_bytes().strip()
-    except OSError as error:
-        raise invalid("secret_file", f"must be a file that can be read ({error.strerror})", str(path)) from None
-    if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise invalid("secret_file", "must be readable by its owner only", str(path), f"chmod 600 {path}")
-    if len(secret) < _LEAST_SECRET:
-        raise invalid("secret_file", f"must hold at least {_LEAST_SECRET} bytes", str(path))
-
-    def pair(use: str) -> tuple[bytes, bytes]:
-        salt = f"erasurehead {VERSION} {use} {team}".encode()
-        own = z85(hashlib.scrypt(secret, salt=salt, n=1 << 14, r=8, p=1, dklen=32))
-        return zmq.curve_public(own), own
-
-    return _Keys(pair("listens"), pair("calls"))
 
 
 def _own_address(contact: tuple[str, int]) -> str:
