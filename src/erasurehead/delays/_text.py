@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from erasurehead._internal.text_parser import read
 from erasurehead.delays._base import Delays, PerWorker, Scaled
+from erasurehead.delays._clock import AlongClock, InOrder, PerOrder, Stalls
 from erasurehead.delays._distributions import Exponential, LogNormal, Pareto, ShiftedExponential, Weibull
 from erasurehead.delays._fixed import Fixed, Late, NoDelay, Recorded
 from erasurehead.delays._sometimes_slow import Bimodal, MarkovModulated
@@ -20,33 +21,10 @@ def _bootstrap(
     scale_with_load: bool = False,
     absent: str = "censored",
 ) -> Delays:
+    """Return `Bootstrap.from_file`, loaded when it is asked for, with how far a trace tells of later steps."""
     from erasurehead.delays._bootstrap import Bootstrap
 
     return Bootstrap.from_file(path, keep, block, seed, scale_with_load, absent)
-
-
-def _along(model: Delays, every: float) -> Delays:
-    from erasurehead.delays._clock import AlongClock
-
-    return AlongClock(model, every)
-
-
-def _trace(path: str, start: int = 0, scale_with_load: bool = False) -> Delays:
-    from erasurehead.delays._clock import InOrder
-
-    return InOrder.from_file(path, start, scale_with_load)
-
-
-def _stalls(every: float, lasting: float, seed: int = 0, resolution: float = 0.001) -> Delays:
-    from erasurehead.delays._clock import Stalls
-
-    return Stalls(every, lasting, seed, resolution)
-
-
-def _per_order(model: Delays) -> Delays:
-    from erasurehead.delays._clock import PerOrder
-
-    return PerOrder(model)
 
 
 MODELS: Mapping[str, Callable[..., Delays]] = {
@@ -64,12 +42,11 @@ MODELS: Mapping[str, Callable[..., Delays]] = {
     "bootstrap": _bootstrap,
     "fixed": Fixed,
     "recorded": Recorded.from_file,
-    "along": _along,
-    "trace": _trace,
-    "stalls": _stalls,
-    "per_order": _per_order,
+    "along": AlongClock,
+    "trace": InOrder.from_file,
+    "stalls": Stalls,
+    "per_order": PerOrder,
 }
-
 """The constructor for each name in the text of a delay model."""
 
 
