@@ -77,6 +77,18 @@ def planned(model: delays.Delays) -> object:
     return forecast("uncoded()", 4, model, steps=1)
 
 
+class Wordless(Own):
+    """Cannot be written down, or would be long."""
+
+    def __str__(self) -> str:
+        raise AssertionError("it was put in words")
+
+
+def test_a_model_is_put_in_words_for_errors_only() -> None:
+    """A table of a thousand rows made each message of a run take a fifteenth of a second."""
+    assert Wordless(lambda rows: rows).row(0, 4).tolist() == [1.0] * 4
+
+
 @pytest.mark.parametrize("asking", ASKING)
 @pytest.mark.parametrize("wrong", WRONG)
 def test_what_is_no_delay_is_named(wrong: str, asking: str) -> None:

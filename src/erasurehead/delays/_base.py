@@ -150,10 +150,13 @@ def check_rows(model: Delays, rows: object, first: int, count: int, n_workers: i
     Raises:
         InvalidArgument: if these are not delays; the error names step, worker and value.
     """
-    values = real_numbers(f"what the delay model {model} returns", rows)
+    if isinstance(rows, np.ndarray) and cast("Array", rows).dtype == np.float64:
+        values = cast("Array", rows)  # workers ask before each message: only errors put a model, maybe a table, in words
+    else:
+        values = real_numbers(f"what the delay model {model} returns", rows)
     if values.shape != (count, n_workers):
         raise invalid(f"what the delay model {model} returns", f"must have shape {(count, n_workers)}", values.shape)
-    if not (sound := values >= 0.0).all():  # workers ask before each message
+    if not (sound := values >= 0.0).all():
         step, worker = np.argwhere(~sound)[0].tolist()
         raise invalid(
             f"the delay of worker {worker} in step {first + step}, by {model},",

@@ -116,7 +116,7 @@ class Fixed(Declared):
     ) -> Array:
         self.check_workers(n_workers)
         values = room(out, count, n_workers)
-        values[:] = np.array(self.table)[np.arange(first, first + count) % len(self.table), :n_workers]
+        values[:] = [self.table[step % len(self.table)][:n_workers] for step in range(first, first + count)]
         return values
 
     def check_workers(self, n_workers: int) -> None:
