@@ -2,81 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass, field
 
 
-class RecordedStep(Protocol):
-    """A step that is over: a subset of `erasurehead.training.StepRow`."""
+@dataclass(frozen=True)
+class RecordedStep:
+    """A step that is over: what `erasurehead.training.StepRow` tells of decoding; its attributes are listed there."""
 
-    @property
-    def step(self) -> int: ...
-    @property
-    def round(self) -> int: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def begin(self) -> float: ...
-    @property
-    def waited(self) -> float: ...
-    @property
-    def end(self) -> float: ...
-    @property
-    def arrived(self) -> int: ...
-    @property
-    def used(self) -> Sequence[int]: ...
-    @property
-    def missing(self) -> Sequence[int]: ...
-    @property
-    def dead(self) -> Sequence[int]: ...
-    @property
-    def residual(self) -> float: ...
-    @property
-    def coverage(self) -> float: ...
-    @property
-    def stepped(self) -> bool: ...
-    @property
-    def loss(self) -> float | None: ...
-    @property
-    def gradient_norm(self) -> float | None: ...
-    @property
-    def received(self) -> int: ...
-    @property
-    def workers(self) -> int: ...
-    @property
-    def lost(self) -> Sequence[int]: ...
+    step: int
+    round: int
+    kind: str
+    begin: float
+    waited: float
+    end: float
+    arrived: int
+    used: list[int]
+    missing: list[int]
+    dead: list[int]
+    residual: float
+    coverage: float
+    stepped: bool
+    loss: float | None
+    gradient_norm: float | None
+    received: int
+    workers: int = 0
+    lost: list[int] = field(default_factory=list[int])
 
 
-class RecordedArrival(Protocol):
-    """A message, or the fact that it had not arrived: a subset of `erasurehead.training.ArrivalRow`."""
+@dataclass(frozen=True)
+class RecordedArrival:
+    """A message, or the fact that it had not arrived: `erasurehead.training.ArrivalRow` lists its attributes."""
 
-    @property
-    def step(self) -> int: ...
-    @property
-    def round(self) -> int: ...
-    @property
-    def worker(self) -> int: ...
-    @property
-    def message(self) -> int: ...
-    @property
-    def unit(self) -> int: ...
-    @property
-    def work(self) -> float: ...
-    @property
-    def started(self) -> float | None: ...
-    @property
-    def seconds(self) -> float: ...
-    @property
-    def censored(self) -> bool: ...
-    @property
-    def late(self) -> bool: ...
-    @property
-    def used(self) -> bool: ...
-    @property
-    def rank(self) -> int | None: ...
-    @property
-    def taken(self) -> int | None: ...
-    @property
-    def place(self) -> int | None: ...
-    @property
-    def refused(self) -> bool: ...
+    step: int
+    round: int
+    worker: int
+    message: int
+    unit: int
+    work: float
+    started: float | None
+    seconds: float
+    censored: bool = False
+    late: bool = False
+    used: bool = False
+    rank: int | None = None
+    taken: int | None = None
+    place: int | None = None
+    refused: bool = False

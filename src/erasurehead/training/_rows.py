@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypedDict
 
+from erasurehead.schemes._recorded import RecordedArrival, RecordedStep
+
 if TYPE_CHECKING:
     from erasurehead.engines import Arrived
 
@@ -170,7 +172,7 @@ class WorkerEvent:
 
 
 @dataclass(frozen=True)
-class StepRow:
+class StepRow(RecordedStep):
     """One step of the optimizer.
 
     Attributes:
@@ -207,24 +209,6 @@ class StepRow:
         old_work: what late workers do with old work: `"preempt"`, `"carry"` or `"drop(R)"`.
     """
 
-    step: int
-    round: int
-    kind: str
-    begin: float
-    waited: float
-    end: float
-    arrived: int
-    used: list[int]
-    missing: list[int]
-    dead: list[int]
-    residual: float
-    coverage: float
-    stepped: bool
-    loss: float | None
-    gradient_norm: float | None
-    received: int
-    workers: int = 0
-    lost: list[int] = field(default_factory=list[int])
     neglected: list[int] = field(default_factory=list[int])
     notices: list[Notice] = field(default_factory=list[Notice])
     late: int = 0
@@ -257,7 +241,7 @@ class StepRow:
 
 
 @dataclass(frozen=True)
-class ArrivalRow:
+class ArrivalRow(RecordedArrival):
     """One message, or the fact that it had not arrived.
 
     Attributes:
@@ -281,21 +265,6 @@ class ArrivalRow:
         worked: for how many seconds the worker computed, where the order asked for that; see `Arrived.worked`.
     """
 
-    step: int
-    round: int
-    worker: int
-    message: int
-    unit: int
-    work: float
-    started: float | None
-    seconds: float
-    censored: bool = False
-    late: bool = False
-    used: bool = False
-    rank: int | None = None
-    taken: int | None = None
-    place: int | None = None
-    refused: bool = False
     worked: float | None = None
 
     @classmethod
