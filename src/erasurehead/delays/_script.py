@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from erasurehead._internal.documents import Entries
+
+_ROUNDS = ("broken_off", "reported", "asked")
+"""Kinds of events of a step that are rounds before its last one."""
 
 
 @dataclass(frozen=True)
@@ -126,42 +129,64 @@ class Script:
         old_work = ""
         for row in steps:
             old_work = old_work or str(row.get("old_work", ""))
-            number = int(row["round"])
-            failed = [
-                int(one["worker"])
-                for one in row.get("notices", ())
-                if one["kind"] == "refused"
-                and one.get("worker") is not None
-                and not recorded.issuperset((number, message) for message in one["data"]["messages"])
-            ]
-            befell: dict[int, list[ScriptedEvent]] = {}
-            times = {number: (float(row["begin"]), float(row["waited"]), float(row["end"]))}
-            for event in row.get("events", ()):
-                if event["kind"] in ("broken_off", "reported", "asked"):
-                    begin, end = float(event["begin"]), float(event["time"])
-                    after = float(row["end"]) if event["kind"] == "asked" else end  # the step's own round was before it
-                    times[int(event["round"])] = begin, end - begin, after
-                    if event["kind"] == "reported":  # the step began with the reports, and its round when they were in
-                        stop = moment(float(row["begin"]), float(row["waited"]))
-                        times[number] = end, stop - end, float(row["end"])
-                    continue
-                befell.setdefault(int(event["round"]), []).append(
-                    ScriptedEvent(
-                        str(event["kind"]),
-                        int(event["place"]),
-                        float(event["time"]),
-                        -1 if event["worker"] is None else int(event["worker"]),
-                        str(event["reason"]),
-                        str(event["host"]),
-                        int(event["count"]),
-                        bool(event["broken"]),
-                    )
-                )
-            start += befell.pop(-1, ())
-            for one, when in times.items():
-                messages = [message for _, message in sorted(came.get(one, ()), key=lambda placed: placed[0])]
-                rounds[one] = ScriptedRound(*when, messages, failed if one == number else (), befell.get(one, ()))
+            events, failed = _events(row), _failed(row, recorded)
+            start += events.pop(-1, ())
+            for number, times in _times(row).items():
+                messages = [message for _, message in sorted(came.get(number, ()), key=lambda placed: placed[0])]
+                own = failed if number == int(row["round"]) else ()
+                rounds[number] = ScriptedRound(*times, messages, own, events.get(number, ()))
         return cls(rounds, last_use, start, old_work or "carry") if rounds else None
+
+
+def _failed(row: Entries, recorded: Set[tuple[int, int]]) -> list[int]:
+    """Return the workers whose messages could not be used in a step.
+
+    Arguments:
+        row: the row of the step.
+        recorded: messages that have rows of their own, by round and row.
+    """
+    return [
+        int(one["worker"])
+        for one in row.get("notices", ())
+        if one["kind"] == "refused"
+        and one.get("worker") is not None
+        and any((int(row["round"]), message) not in recorded for message in one["data"]["messages"])
+    ]
+
+
+def _times(row: Entries) -> dict[int, tuple[float, float, float]]:
+    """Return when each round of a step began, for how long it waited, and when it ended."""
+    number = int(row["round"])
+    times = {number: (float(row["begin"]), float(row["waited"]), float(row["end"]))}
+    for event in row.get("events", ()):
+        if event["kind"] in _ROUNDS:
+            begin, end = float(event["begin"]), float(event["time"])
+            after = float(row["end"]) if event["kind"] == "asked" else end  # the step's own round was before it
+            times[int(event["round"])] = begin, end - begin, after
+            if event["kind"] == "reported":  # the step began with the reports, and its round when they were in
+                stop = moment(float(row["begin"]), float(row["waited"]))
+                times[number] = end, stop - end, float(row["end"])
+    return times
+
+
+def _events(row: Entries) -> dict[int, list[ScriptedEvent]]:
+    """Return what happened to workers in the rounds of a step; in round -1, while they were started."""
+    events: dict[int, list[ScriptedEvent]] = {}
+    for event in row.get("events", ()):
+        if event["kind"] not in _ROUNDS:
+            events.setdefault(int(event["round"]), []).append(
+                ScriptedEvent(
+                    str(event["kind"]),
+                    int(event["place"]),
+                    float(event["time"]),
+                    -1 if event["worker"] is None else int(event["worker"]),
+                    str(event["reason"]),
+                    str(event["host"]),
+                    int(event["count"]),
+                    bool(event["broken"]),
+                )
+            )
+    return events
 
 
 def moment(begin: float, seconds: float) -> float:
