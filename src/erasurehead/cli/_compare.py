@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -16,6 +18,11 @@ from erasurehead.cli._train import COMMON as TRAIN, introduce
 from erasurehead.errors import ErasureHeadError, InvalidArgument, MissingExtra, invalid
 from erasurehead.runs._jsonl import to_text
 from erasurehead.runs._names import COMPARISON, FIGURES, RUNS, TABLE, make_folder, next_free
+
+if TYPE_CHECKING:
+    from erasurehead.runs import Comparison, Experiment
+    from erasurehead.runs._comparison import Trained
+    from erasurehead.runs._outcome import Outcome
 
 HELP = """
 Race several schemes: same data, same delays, same first model.
@@ -102,11 +109,7 @@ def run(
     if len(given) > 1:
         raise invalid("RUN_FILE", "must be one run file, or the folders of finished runs", " ".join(given))
     config = options.config(given[0] if given else None)
-    from erasurehead.reports._descents import descent_table
-    from erasurehead.reports._rendering import render_table
     from erasurehead.runs import Comparison
-    from erasurehead.runs._comparison import ALONE
-    from erasurehead.runs._outcome import say_heard_once
 
     screen = Screen(output)
     comparison = Comparison.from_config(config, scheme or (), target, screen.starting)
@@ -114,14 +117,7 @@ def run(
     for experiment in comparison.experiments:
         screen.say("; ".join(map(str, filter(None, (f"  {experiment.scheme}", experiment.held)))))
     began = time.perf_counter()
-    screen.opening(comparison.experiments[0].config.run.track)
-    try:
-        with screen.watching() as callbacks:
-            trained = comparison.run(callbacks)
-    except ErasureHeadError:
-        if any(experiment.out is not None and experiment.out.is_dir() for experiment in comparison.experiments):
-            screen.say(f"The records so far are in {comparison.folder}.")
-        raise
+    trained = _trained(screen, comparison)
     stopped = any(run.status == "interrupted" for run in trained.runs)
     beside = trained.alone(time.perf_counter() - began) if alone and not stopped else []
     try:
@@ -129,22 +125,41 @@ def run(
     except MissingExtra as missing:
         screen.warn(f"No figures: {missing}")
         outcome = trained.report((), beside)
-    for number, one in enumerate(beside):
-        if number == 0:
-            screen.say(ALONE)
-        screen.say(f"  {one}")
+    _conclude(screen, comparison.experiments, outcome, alone)
+
+
+def _trained(screen: Screen, comparison: Comparison) -> Trained:
+    """Run the schemes; if that fails, say where the records so far are."""
+    screen.opening(comparison.experiments[0].config.run.track)
+    try:
+        with screen.watching() as callbacks:
+            return comparison.run(callbacks)
+    except ErasureHeadError:
+        if any(experiment.out is not None and experiment.out.is_dir() for experiment in comparison.experiments):
+            screen.say(f"The records so far are in {comparison.folder}.")
+        raise
+
+
+def _conclude(screen: Screen, experiments: Sequence[Experiment], outcome: Outcome, alone: bool) -> None:
+    from erasurehead.reports._descents import descent_table
+    from erasurehead.reports._rendering import render_table
+    from erasurehead.runs._comparison import ALONE
+    from erasurehead.runs._outcome import say_heard_once
+
+    for line in (ALONE, *(f"  {one}" for one in outcome.alone)) if outcome.alone else ():
+        screen.say(line)
     last = f"table{', figures' if outcome.figures else ''} and runs in {outcome.folder}"
     depths = [descent_table(outcome.descents)] if outcome.descents else []
-    if not depths and not stopped:
+    if not depths and not outcome.interrupted:
         rest = "" if alone else "; one core alone may find it: leave out --no-alone"
         screen.say(f"Times to each gap are not known, as the minimum is not known{rest}.")
     limits = [one for one in (outcome.pays, say_heard_once(outcome.heard)) if one]
-    redundancy = [None if one.held is None else asdict(one.held) for one in comparison.experiments]
+    redundancy = [None if one.held is None else asdict(one.held) for one in experiments]
     screen.result(
         {**outcome.as_dict(), "held": redundancy}, render_table(outcome.rows, outcome.title), *depths, *limits, last
     )
     if outcome.interrupted:
-        left = [one.scheme.name for one in comparison.experiments[len(outcome.rows) :]]
+        left = [one.scheme.name for one in experiments[len(outcome.rows) :]]
         if left:
             screen.warn(f"Stopped before these were raced: {'; '.join(left)}.")
         raise typer.Exit(INTERRUPTED)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import typer
 
 from erasurehead.cli._options import OutputOptions
@@ -9,6 +12,10 @@ from erasurehead.cli._output import Screen
 from erasurehead.cli._plan_options import FREE, USUAL, PlanOptions
 from erasurehead.cli._train import COMMON as TRAIN
 from erasurehead.errors import counted
+
+if TYPE_CHECKING:
+    from erasurehead.cli._plan_pages import Page
+    from erasurehead.delays import Trace
 
 HELP = """
 Plan a run before you start it: which code, what redundancy, how long to wait.
@@ -93,6 +100,11 @@ def run(*, asked: PlanOptions, output: OutputOptions) -> None:
     page = plan_pages.Page(ranked, cost, limited, asked=goal is not None and asked.task_noise is not None)
     if sampled is not None:
         page = page.tried(sampled, None if goal is None else goal.measured, target is None, asked.repeats or 3, screen)
+    _conclude(screen, page, folder, trace, asked)
+
+
+def _conclude(screen: Screen, page: Page, folder: Path, trace: Trace | None, asked: PlanOptions) -> None:
+    """Print the plan, and write it into its folder."""
     facts = page.facts()
     if not page.reached:
         screen.result({**facts, "files": []}, page.table(asked.top), "", "\n".join(page.nothing()))
