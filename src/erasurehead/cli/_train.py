@@ -131,12 +131,24 @@ def run(
     screen.detail(str(experiment.scheme))
     if (held := experiment.held) is not None:
         screen.say(str(held))
-    tried = _checkpoints(experiment) if resume is not None else set[str]()
     stopwatch = Stopwatch(began, 0.0 if experiment.search is None else experiment.search.seconds)
+    done = _trained(screen, experiment, stopwatch, resume is not None)
+    _conclude(screen, experiment, done, goal, stopwatch)
+    if done.summary["model"] is None and done.steps:
+        raise RecordsError(
+            "The trained model is lost: nothing could be written, neither in the run folder nor elsewhere."
+        )
+    if done.status == "interrupted":
+        raise typer.Exit(INTERRUPTED)
+
+
+def _trained(screen: Screen, experiment: Experiment, stopwatch: Stopwatch, resumed: bool) -> Run:
+    """Train; if that fails, say where the records so far are, and how to go on."""
+    tried = _checkpoints(experiment) if resumed else set[str]()
     screen.opening(experiment.config.run.track)
     try:
         with screen.watching(transient=True) as callbacks:
-            done = experiment.run([*callbacks, stopwatch])
+            return experiment.run([*callbacks, stopwatch])
     except KeyboardInterrupt:  # before training began, or after a second one
         screen.say(f"The run's folder is {experiment.out}.{_way_on(experiment)}")
         raise
@@ -148,13 +160,6 @@ def run(
             way_on = "" if hopeless else _way_on(experiment)
             screen.say(f"The records so far are in {experiment.out}.{way_on}")
         raise
-    _conclude(screen, experiment, done, goal, stopwatch)
-    if done.summary["model"] is None and done.steps:
-        raise RecordsError(
-            "The trained model is lost: nothing could be written, neither in the run folder nor elsewhere."
-        )
-    if done.status == "interrupted":
-        raise typer.Exit(INTERRUPTED)
 
 
 def _goal(target: str | None) -> Aim | None:
@@ -313,7 +318,7 @@ def _intercept(experiment: Experiment) -> str:
 def _conclude(screen: Screen, experiment: Experiment, done: Run, goal: Aim | None, stopwatch: Stopwatch) -> None:
 
     summary = done.summary
-    for line in _machinery(experiment, done):
+    for line in _machinery(done):
         screen.detail(line)
     lines = [_data_text(experiment)]
     if summary["resumed"]:
@@ -373,7 +378,7 @@ def _listed(metrics: Mapping[str, float | None]) -> str:
     return ", ".join(f"{name} {value:.4g}" for name, value in metrics.items() if value is not None)
 
 
-def _machinery(experiment: Experiment, done: Run) -> list[str]:
+def _machinery(done: Run) -> list[str]:
     """Return how a run was done: steps, waiting, gradients, and the objective that they led to."""
 
     line, summary = f"{done.scheme}: {counted('step', done.steps_taken)} in {seconds_text(done.seconds)}", done.summary
