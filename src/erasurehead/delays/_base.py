@@ -319,6 +319,28 @@ class Combined(Declared):
             part.check_workers(n_workers)
 
 
+class Around(Delays):
+    """Another model's delays; subclasses say what else there is to it."""
+
+    model: Delays
+
+    @property
+    def expected(self) -> float | None:
+        return self.model.expected
+
+    @property
+    def rounds_known(self) -> int | None:
+        return self.model.rounds_known
+
+    def rows(
+        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
+    ) -> Array:
+        return self.model.rows(first, count, n_workers, unit, work, out)
+
+    def check_workers(self, n_workers: int) -> None:
+        self.model.check_workers(n_workers)
+
+
 @final
 @dataclass(frozen=True)
 class Sum(Combined):

@@ -15,7 +15,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, real_numbers
 from erasurehead._internal.foreign_arrays import freeze
-from erasurehead.delays._base import Combined, Declared, Delays, check_models, room
+from erasurehead.delays._base import Around, Combined, Declared, Delays, check_models, room
 from erasurehead.delays._distributions import grow
 from erasurehead.delays._draws import draw
 from erasurehead.delays._trace import Trace
@@ -30,7 +30,7 @@ def _check_seconds(name: str, value: float) -> None:
 
 @final
 @dataclass(frozen=True)
-class AlongClock(Declared):
+class AlongClock(Around, Declared):
     """A model whose draws follow the clock: orders posted in the same interval of time meet the same draw.
 
     `along(markov(...), every=1.0)` keeps a worker slow for as many seconds as the chain stays, not for as many steps;
@@ -52,24 +52,8 @@ class AlongClock(Declared):
         if self.model.follows_clock:
             raise invalid("model", "must be one that is drawn by the step", str(self.model), "it follows the clock")
 
-    @property
-    def expected(self) -> float | None:
-        return self.model.expected
-
-    @property
-    def rounds_known(self) -> int | None:
-        return self.model.rounds_known
-
     def draw_of(self, step: int, posted: float) -> int:
         return int(max(posted, 0.0) / self.every)
-
-    def rows(
-        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
-    ) -> Array:
-        return self.model.rows(first, count, n_workers, unit, work, out)
-
-    def check_workers(self, n_workers: int) -> None:
-        self.model.check_workers(n_workers)
 
 
 @final

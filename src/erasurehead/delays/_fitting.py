@@ -12,7 +12,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray, real_numbers
 from erasurehead._internal.factors import pseudo_inverse
-from erasurehead.delays._base import Delays
+from erasurehead.delays._base import Around, Delays
 from erasurehead.delays._families import FAMILIES, DistributionFamily, family
 from erasurehead.delays._kaplan_meier import kaplan_meier
 from erasurehead.delays._trace import Trace
@@ -89,7 +89,7 @@ class Fit:
 
 @final
 @dataclass(frozen=True)
-class Uncertain(Delays):
+class Uncertain(Around):
     """A fitted model that knows how uncertain its parameters are.
 
     Arguments:
@@ -99,15 +99,6 @@ class Uncertain(Delays):
 
     model: Delays
     draws: tuple[Delays, ...]
-
-    def rows(
-        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
-    ) -> Array:
-        return self.model.rows(first, count, n_workers, unit, work, out)
-
-    @property
-    def expected(self) -> float | None:
-        return self.model.expected
 
     def __str__(self) -> str:
         return str(self.model)
