@@ -83,7 +83,7 @@ class Lowering:
         """Return the operand of an array that the function closes over; scalars become literals."""
         if id(array) not in self._constants:
             self._alive.append(array)
-            aval = type_of(_aval(array))
+            aval = type_of(jax_module().typeof(array))
             if aval.shape == () and not aval.is_key:
                 return Literal(np.asarray(array)[()], Type((), aval.dtype, aval.weak))
             value = _key_data(array) if aval.is_key else np.asarray(array)
@@ -193,7 +193,13 @@ class Lowering:
         )
         if expanded is not None:
             return self.run(expanded.jaxpr, expanded.consts, inputs, into, where, inside_library=True)
-        outputs = self._outputs(equation)
+        return self._stated(equation, inputs, into, where)
+
+    def _stated(
+        self, equation: Any, inputs: list[Operand], into: list[Statement], where: SourceLocation | None
+    ) -> Sequence[Operand]:
+        """Append the statement of an equation, unless it comes to an operand that is there, and return its results."""
+        op, params, outputs = equation.primitive.name, dict(equation.params), self._outputs(equation)
         statement = Statement(op, inputs, outputs, params, where=where, primitive=equation.primitive)
         statement.bound, statement.bound_outputs = (list(inputs), dict(equation.params)), list(outputs)
         if op == "random_bits" or "random" in op:
@@ -389,12 +395,6 @@ def _platform(params: dict[str, Any], backend: str) -> Literal:
         if names is None or platform in names:
             return literal(index, np.int32)
     raise Unsupported("platform_index", backend, f"it has no variant for {platform}")
-
-
-def _aval(array: Any) -> Any:
-    jax = jax_module()
-
-    return jax.typeof(array)
 
 
 def _key_data(array: Any) -> Any:

@@ -74,11 +74,7 @@ def check(
         if draw and time.monotonic() - begin > seconds:
             break
         usual = draw <= draws
-        inputs = tuple(examples)
-        if draw and usual:
-            inputs = jax.tree.map(partial(around, random=random, draw=draw), inputs)
-        elif draw:
-            inputs = tuple(extreme(examples, random, draw))
+        inputs = _inputs(tuple(examples), random, draw, usual)
         wanted = first(*jax.tree.map(_copy, inputs))
         expected = [array_of(v) for _, v in leaves(wanted)]
         if draw == 0:
@@ -98,9 +94,7 @@ def check(
         if differences is None:
             differences, amount, flipped = [], 0.0, False
             if source.backend == "jax":
-                unit = "{:.0f} units in the last place"
-                differences, amount = _apart(wanted, got, draw, lambda _, p, q: ulps(p, q), MOST_ULPS, unit)
-                amount = max([amount, *(d.amount for d in differences if d.amount < np.inf)])
+                differences, amount = _in_ulps(wanted, got, draw)
             if (differences or source.backend == "numpy") and (run := watched()) is not None:
                 differences, most, flipped = _tolerance(run, plain, inputs, wanted, got, draw, not usual)
                 amount = amount if source.backend == "jax" else most
@@ -121,6 +115,22 @@ def check(
     if source.backend == "jax" and other_mode and report.passed:
         _other_mode(source, examples, report)
     return report
+
+
+def _inputs(examples: tuple[Any, ...], random: np.random.Generator, draw: int, usual: bool) -> tuple[Any, ...]:
+    """Return the inputs of a draw: the examples themselves, inputs like them, or extreme ones."""
+    if not draw:
+        return examples
+    if usual:
+        return jax_module().tree.map(partial(around, random=random, draw=draw), examples)
+    return tuple(extreme(examples, random, draw))
+
+
+def _in_ulps(wanted: Any, got: Any, draw: int) -> tuple[list[Difference], float]:
+    """Return the differences of values in units in the last place, and the largest that is finite."""
+    distance = "{:.0f} units in the last place"
+    differences, largest = _apart(wanted, got, draw, lambda _, p, q: ulps(p, q), MOST_ULPS, distance)
+    return differences, max([largest, *(d.amount for d in differences if d.amount < np.inf)])
 
 
 def _copy(leaf: Any) -> Any:
