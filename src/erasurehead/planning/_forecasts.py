@@ -235,7 +235,7 @@ def forecast(
         messages=int(scheme.code.messages_per_worker.max()),
         pieces=scheme.code.n_pieces,
         seconds_per_step=result.seconds_per_step,
-        error=mean_error(result.seconds, delays, late),
+        error=_error(result, scheme, delays, seconds_per_task, late, trace_errors),
         missing=missing,
         arrived=float(result.arrived.mean()),
         computing=seconds_per_task * scheme.code.load,
@@ -254,20 +254,32 @@ def forecast(
         exact = lemma1(target.constants).steps_to(target.epsilon)
         item = item.asked(of, exact)
         item = replace(item, floor=item.floor * target.constants.gap, bound=bound.steps_to(target.epsilon))
-    of_trace = (trace_errors or TraceErrors(delays)).of(scheme, seconds_per_task)
-    if of_trace is not None and math.isfinite(item.error):
-        chance = float(result.seconds.std(ddof=1)) / math.sqrt(len(result.seconds))
-        item = replace(item, error=max(item.error, math.hypot(chance, of_trace * result.seconds_per_step)))
-    if isinstance(delays, Uncertain):
-        few = max(LEAST, len(result.seconds) // len(delays.draws))
-        means = [_simulated(scheme, other, seconds_per_task, few, late).seconds_per_step for other in delays.draws]
-        spread = float(np.std(means, ddof=1)) if np.isfinite(means).all() else math.inf
-        item = replace(item, error=math.hypot(item.error, spread))
     dead = delays.if_dead() if isinstance(delays, Bootstrap) else None
     if dead is not None:
         pessimistic = _simulated(scheme, dead, seconds_per_task, steps, late)
         item = replace(item, unanswered=1.0 - pessimistic.met)
     return item
+
+
+def _error(
+    result: Simulation,
+    scheme: Scheme,
+    delays: Delays,
+    seconds_per_task: float,
+    late: LateWork,
+    trace_errors: TraceErrors | None,
+) -> float:
+    """Return the standard error of the mean seconds of a step, with those of what the delays were made from."""
+    error = mean_error(result.seconds, delays, late)
+    of_trace = (trace_errors or TraceErrors(delays)).of(scheme, seconds_per_task)
+    if of_trace is not None and math.isfinite(error):
+        chance = float(result.seconds.std(ddof=1)) / math.sqrt(len(result.seconds))
+        error = max(error, math.hypot(chance, of_trace * result.seconds_per_step))
+    if isinstance(delays, Uncertain):
+        few = max(LEAST, len(result.seconds) // len(delays.draws))
+        means = [_simulated(scheme, other, seconds_per_task, few, late).seconds_per_step for other in delays.draws]
+        error = math.hypot(error, float(np.std(means, ddof=1)) if np.isfinite(means).all() else math.inf)
+    return error
 
 
 def _simulated(

@@ -134,18 +134,7 @@ class Verifier(Resumable):
         """
         here, hoped = sorted(arrived), set(pending)
         hoped -= set(here)
-        refused: dict[int, str] = {}
-        vectors: dict[int, Array] = {}
-        for message in here:
-            if (worker := int(self._worker[message])) in self.accused:
-                refused[message] = f"worker {worker} was put aside, because {self.accused[worker]}"
-                continue
-            if worker in self._convicted:
-                continue
-            try:
-                vectors[message] = read(message)
-            except MessageLost as lost:
-                refused[message] = str(lost)
+        vectors, refused = self._vectors(here, read)
         begin = time.perf_counter()  # reading is not included: an engine may compute a message when it is read
         accused, held, compared = {worker: why for worker, (why, _) in self._convicted.items()}, dict[int, str](), 0
         undecided, error, disputes = list[Undecided](), 0.0, list[tuple[int, int]]()
@@ -180,6 +169,22 @@ class Verifier(Resumable):
             error,
             tuple(disputes),
         )
+
+    def _vectors(self, messages: Iterable[int], read: Read) -> tuple[dict[int, Array], dict[int, str]]:
+        """Return the vectors that are to be compared, and why others are refused."""
+        vectors: dict[int, Array] = {}
+        refused: dict[int, str] = {}
+        for message in messages:
+            if (worker := int(self._worker[message])) in self.accused:
+                refused[message] = f"worker {worker} was put aside, because {self.accused[worker]}"
+                continue
+            if worker in self._convicted:
+                continue
+            try:
+                vectors[message] = read(message)
+            except MessageLost as lost:
+                refused[message] = str(lost)
+        return vectors, refused
 
     def question(self, messages: tuple[int, int], read: Read) -> Bisection:
         """Return the search for what two workers contradict each other about: see `Examination.disputes`."""
