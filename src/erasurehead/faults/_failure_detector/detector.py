@@ -175,7 +175,7 @@ class FailureDetector(Resumable):
         if now < self.next_check():
             return []
         new: list[int] = []
-        self._next = math.inf
+        self._next = None
         floor = self.floor if self.after is None else self.after
         for worker, state in self._workers.items():
             if state.since is None or worker in self.suspects:
@@ -187,9 +187,6 @@ class FailureDetector(Resumable):
                 if now >= earliest - 1e-9 * max(1.0, abs(now)):
                     self.suspects[worker] = self._reason(worker, state, now)
                     new.append(worker)
-                    continue
-            if earliest < self._next:
-                self._next = earliest
         return sorted(new)
 
     def next_check(self) -> float:
