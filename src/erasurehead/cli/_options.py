@@ -155,11 +155,6 @@ def _names(texts: Sequence[str]) -> list[str]:
     return [name.strip() for name in read if name.strip()]
 
 
-def _type(key: Key) -> Any:
-    """Return the type of an option; those that take lists can be given several times, and add up."""
-    return list[str] if key.kind == "texts" else key.type
-
-
 @dataclass(frozen=True)
 class OutputOptions:
     """Options on the output of a command."""
@@ -239,7 +234,9 @@ def options_of(
     def fill(group: type[Options]) -> type[Options]:
         by_path = {key.path: key for key in keys(file) if key.options}
         group.option_keys = {_field(by_path[path]): by_path[path] for path in paths or by_path}
-        group.__annotations__ = {name: _type(key) | None for name, key in group.option_keys.items()}
+        group.__annotations__ = {  # options that take lists can be given several times, and add up
+            name: (list[str] if key.kind == "texts" else key.type) | None for name, key in group.option_keys.items()
+        }
         for name, key in group.option_keys.items():
             text = (texts or {}).get(key.path, key.help)
             on_alone = bool(paths) and not key.default

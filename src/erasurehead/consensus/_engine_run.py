@@ -280,7 +280,7 @@ class EngineRun:
         if not self.living and self._asked_to_stop is not None:  # none has reported since
             self.end = self.intervals * REPORT_INTERVAL
             return
-        if not self.living and not self._rejoin_pending():
+        if not (self.living or self._schedule or self._rejoining):
             self.records.run.status, self.records.run.stopped = "failed", "every peer is gone"
             self._record_steps(math.inf)
             self.end = self._now() if self.end is None else self.end
@@ -297,9 +297,6 @@ class EngineRun:
                 self._evaluate_at(moment)
             if self.end is None and self._is_asked_to_stop():
                 self.end = moment
-
-    def _rejoin_pending(self) -> bool:
-        return bool(self._schedule) or bool(self._rejoining)
 
     def _record_steps(self, until: float) -> None:
         """Record the steps that ended by then, in order; the end of the run's last step is the end of the run."""

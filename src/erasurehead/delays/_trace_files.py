@@ -177,7 +177,12 @@ def _collect(
         str(path),
     )
     if theirs["load"] not in where and not computed.all():
-        _refuse_idle(trace, lines[int(np.argmin(computed))], theirs["load"])
+        trace.table()  # several blocks in one file are a more likely mistake
+        column = theirs["load"]
+        raise DataError(
+            f"{path}, line {lines[int(np.argmin(computed))]}: {column} must be above 0, but it is 0; select the rows "
+            f"that are meant (where={{{column!r}: ...}}, or --where {column}=... on the command line)."
+        )
     return trace
 
 
@@ -278,15 +283,6 @@ class _Row:
         if text in _TRUE or text in _FALSE:
             return text in _TRUE
         raise self.wrong(column, f"must be 0 or 1, but it is {self.values[column]!r}")
-
-
-def _refuse_idle(trace: Trace, line: int, column: str) -> None:
-    """Raise for a trace with delays of workers that computed nothing, unless `where` selects them."""
-    trace.table()  # several blocks in one file are a more likely mistake
-    raise DataError(
-        f"{trace.source}, line {line}: {column} must be above 0, but it is 0; select the rows that are meant "
-        f"(where={{{column!r}: ...}}, or --where {column}=... on the command line)."
-    )
 
 
 def _natural(label: str) -> tuple[int, float, str]:

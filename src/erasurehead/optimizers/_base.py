@@ -215,7 +215,8 @@ def as_model(x: Array) -> Array:
     """
     try:
         copy = np.array(x)
-        model = copy if _is_float(copy.dtype) else copy.astype(np.float64)
+        floating = copy.dtype.name == "bfloat16" or np.issubdtype(copy.dtype, np.floating)
+        model = copy if floating else copy.astype(np.float64)
     except (TypeError, ValueError):
         raise invalid("x", "must be a model of numbers, shape (n_parameters,)", x) from None
     if model.ndim != 1:
@@ -223,7 +224,3 @@ def as_model(x: Array) -> Array:
     if not np.isfinite(model).all():
         raise invalid("x", "must be finite", "a model with NaN or infinity")
     return model
-
-
-def _is_float(dtype: np.dtype[Any]) -> bool:
-    return bool(np.issubdtype(dtype, np.floating)) or dtype.name == "bfloat16"

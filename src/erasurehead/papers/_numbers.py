@@ -74,14 +74,10 @@ class FigureTable:
         """Return the table in Markdown, numbers with four significant digits, ending in a newline."""
         lines = [
             list(self.columns),
-            ["--:" if _is_numeric(cells) else ":--" for cells in self.columns.values()],
+            [":--" if any(isinstance(cell, str) for cell in cells) else "--:" for cells in self.columns.values()],
             *([_shown(cell) for cell in row.values()] for row in self.rows()),
         ]
         return "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
-
-
-def _is_numeric(cells: Sequence[Cell]) -> bool:
-    return not any(isinstance(cell, str) for cell in cells)
 
 
 def _shown(cell: Cell) -> str:

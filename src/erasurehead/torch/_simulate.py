@@ -192,7 +192,6 @@ class _Clock:
         self._to_come = 0  # events that are more than that ranks hear of each other
         self._stirred = 0.0
         self._sides: tuple[frozenset[int], ...] = ()
-        self._awake = threading.Semaphore(0)
         self._error: BaseException | None = None
         self.seed, self.size = seed, ranks
         self.ranks = [_Rank(self, rank) for rank in range(ranks)]

@@ -16,7 +16,7 @@ from erasurehead.datasets._readers.fields import not_a_number
 from erasurehead.datasets._readers.index_columns import index_columns, nameless_behind
 from erasurehead.datasets._readers.mixed_columns import Tally
 from erasurehead.datasets._readers.names import as_option, listed
-from erasurehead.datasets._readers.table import Column, Table, TextColumn, are_numbers
+from erasurehead.datasets._readers.table import Table, TextColumn, are_numbers
 from erasurehead.errors import DataError, UndeclaredText, invalid
 
 DateOrder: TypeAlias = Literal["day-first", "month-first"]
@@ -275,7 +275,7 @@ def features(table: Table, label: str, columns: Columns) -> tuple[list[str], lis
     for name, column in table.columns.items():
         if name == label or columns.has_words(name):
             continue
-        if columns.is_named(name) or (name in table.categories and not _is_empty(column)):
+        if columns.is_named(name) or (name in table.categories and not column.missing().all()):
             one_hot.append((name,))
         elif isinstance(column, TextColumn) and not are_numbers(column):
             if not columns.categorical:
@@ -298,10 +298,6 @@ def typed_notes(names: Sequence[str], target: Target) -> list[str]:
     columns = [f"column {name!r} {fact}; {remedy.format(as_option(name))}" for name in names if name != target.name]
     classes = "; if they name classes, train with softmax (task, --loss softmax)" if target.classes is None else ""
     return [*columns, *(f"the label {name!r} {fact}{classes}" for name in names if name == target.name)]
-
-
-def _is_empty(column: Column) -> bool:
-    return bool(column.missing().all())
 
 
 def _refuse_text(table: Table, name: str, column: TextColumn) -> None:

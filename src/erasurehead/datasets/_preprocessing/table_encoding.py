@@ -324,7 +324,8 @@ class TableEncoding(Encoding, kind="table"):
     def _codes(self, feature: OneHot, codes: Mapping[str, Codes]) -> Codes:
         if feature.keys is None:
             return codes[feature.columns[0]]
-        keys = _joint(feature.columns, codes, self.vocabularies)
+        sizes = [self.vocabularies[name].size for name in feature.columns]
+        keys = joint_keys([codes[name] for name in feature.columns], sizes)
         places = np.searchsorted(feature.keys, keys)
         places[places == len(feature.keys)] = 0
         return np.where(feature.keys[places] == keys, places, -1).astype(np.int32)
@@ -368,10 +369,6 @@ def as_read(dialect: Dialect, layout: TableLayout) -> Dialect:
 def _looked_up(wanted: Mapping[str, Kind]) -> tuple[str, ...]:
     """Return the columns whose values are looked up, or shown, and so must not be rounded."""
     return tuple(name for name, kind in wanted.items() if kind == "text")
-
-
-def _joint(columns: Sequence[str], codes: Mapping[str, Codes], vocabularies: Mapping[str, Vocabulary]) -> IntArray:
-    return joint_keys([codes[name] for name in columns], [vocabularies[name].size for name in columns])
 
 
 def _counts(which: Mapping[str, BoolArray], rows: IntArray | None) -> dict[str, int]:

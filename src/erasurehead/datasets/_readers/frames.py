@@ -118,7 +118,8 @@ def _series(frame: Any, wanted: list[str]) -> dict[str, Any] | None:
 def _read_lists(
     series: dict[str, Any], exact: Collection[str], source: str, missing: Collection[str]
 ) -> tuple[dict[str, Column], set[str]]:
-    categories = {name for name, one in series.items() if _is_category(one)}
+    kinds = {name: str(one.dtype).lower() for name, one in series.items()}
+    categories = {name for name, kind in kinds.items() if kind.startswith(("categor", "enum", "dictionary"))}
 
     def column(name: str) -> Column:
         one, dtype = series[name], series[name].dtype
@@ -129,10 +130,6 @@ def _read_lists(
         return column_of(one.to_list(), name, source, name in exact, missing)
 
     return read_columns(series, source, column), categories
-
-
-def _is_category(series: Any) -> bool:
-    return str(series.dtype).lower().startswith(("categor", "enum", "dictionary"))
 
 
 def _category(series: Any, name: str, source: str, missing: Collection[str]) -> Column:

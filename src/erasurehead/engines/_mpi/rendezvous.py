@@ -45,11 +45,6 @@ class Place:
     pid: int
 
 
-def own_place() -> Place:
-    """Return where this process runs."""
-    return Place(socket.gethostname(), machine(), os.getpid())
-
-
 def rendezvous(comm: MPI.Intracomm, seconds: float = RENDEZVOUS_TIMEOUT) -> tuple[Link, list[Place]]:
     """Meet all other ranks, which must call this too.
 
@@ -69,7 +64,7 @@ def rendezvous(comm: MPI.Intracomm, seconds: float = RENDEZVOUS_TIMEOUT) -> tupl
     mpi = library()
     deadline = time.monotonic() + seconds
     record = np.zeros(_RECORD, dtype=np.uint8)
-    told = json.dumps(astuple(own_place())).encode().ljust(_RECORD)
+    told = json.dumps(astuple(Place(socket.gethostname(), machine(), os.getpid()))).encode().ljust(_RECORD)
     record[: len(told)] = np.frombuffer(told, dtype=np.uint8)
     records = np.empty((comm.Get_size(), _RECORD), dtype=np.uint8)
     try:
