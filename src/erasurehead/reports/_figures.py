@@ -12,6 +12,7 @@ from erasurehead.reports import _canvas as canvas, _measures as measures
 from erasurehead.reports._canvas import Axes, Figure
 from erasurehead.reports._descents import Descent, draw_descents
 from erasurehead.reports._panels import ComparedRuns, draw_progress, draw_speed_ups, draw_step_times, legend_columns
+from erasurehead.reports._rendering import workers_text
 from erasurehead.reports._timeline import add_timeline_legend, draw_timeline, visible_seconds, work_intervals
 from erasurehead.training import Run
 
@@ -29,7 +30,7 @@ def draw_comparison(
 ) -> list[Path]:
     """Draw a comparison of runs into files: what `ComparedRuns.draw` does."""
     formats = canvas.check_formats(formats)
-    heading = _heading(comparison.runs, title)
+    heading = _heading(comparison, title)
     paths: list[Path] = []
     with canvas.drawing():
         path = canvas.prepare_folder(folder, access)
@@ -108,9 +109,7 @@ def _progress(run: Run, until: float) -> str:
     )
 
 
-def _heading(runs: Sequence[Run], title: str) -> str:
-    numbers = sorted({measures.n_workers(run) for run in runs})
-    workers = " or ".join([*map(str, numbers[:-1]), counted("worker", numbers[-1])])
-    engines = " or ".join(sorted({run.engine for run in runs}))
-    setting = f"{workers}, engine: {engines}"
+def _heading(comparison: ComparedRuns, title: str) -> str:
+    engines = " or ".join(sorted({run.engine for run in comparison.runs}))
+    setting = f"{workers_text(comparison.rows)}, engine: {engines}"
     return f"{title}\n{setting}" if title else setting

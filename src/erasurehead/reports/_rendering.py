@@ -122,7 +122,7 @@ def notes(rows: Sequence[ComparisonRow]) -> list[str]:
         raise invalid("rows", "must have at least one row", list(rows))
     basis = rows[0].basis
     target = basis.target
-    sentences = [f"Speed-ups compare the {basis.compared}; {basis.baseline} is 1. {_workers(rows)}."]
+    sentences = [f"Speed-ups compare the {basis.compared}; {basis.baseline} is 1. {workers_text(rows)}."]
     names = [row.scheme for row in rows]
     sentences += measures.target_notes(names, [row.seconds_to_target for row in rows], target)
     # Where the target is reached so soon, speed-ups are due to chance.
@@ -134,7 +134,8 @@ def notes(rows: Sequence[ComparisonRow]) -> list[str]:
     return sentences + measures.early_end_notes(names, [row.stopped for row in rows])
 
 
-def _workers(rows: Sequence[ComparisonRow]) -> str:
+def workers_text(rows: Sequence[ComparisonRow]) -> str:
+    """Return how many workers runs had."""
     numbers = sorted({row.n_workers for row in rows})
     return " or ".join([*map(str, numbers[:-1]), counted("worker", numbers[-1])])
 
