@@ -24,9 +24,9 @@ def places_of(plan: Plan, items: Sequence[Forecast]) -> list[int]:
     """Return places among distinct settings, without gaps; settings that behave alike share a place."""
     place: dict[str, int] = {}
     ahead = 0
-    alike = {(item.load, item.missing, item.steps, item.scores.tobytes()): item for item in reversed(plan.ranked)}
+    alike = {item.behaviour: item for item in reversed(plan.ranked)}
     for item in plan.ranked:
-        first = alike[item.load, item.missing, item.steps, item.scores.tobytes()]
+        first = alike[item.behaviour]
         if first is item:
             ahead += 1
             place[item.setting] = ahead

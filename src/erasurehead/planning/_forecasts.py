@@ -109,6 +109,11 @@ class Forecast:
         return self.messages * 8 * -(-n_parameters // self.pieces)
 
     @property
+    def behaviour(self) -> tuple[int, float, float, bytes]:
+        """Equal for settings of one load that behave alike in every simulated step."""
+        return self.load, self.missing, self.steps, self.scores.tobytes()
+
+    @property
     def steps_lost(self) -> float:
         """Additional steps due to the missing part of the gradient, as a fraction of those of exact descent."""
         return self.steps / self.exact_steps - 1.0

@@ -106,7 +106,7 @@ class Plan:
         """The ranking without settings that behave in every simulated step like an earlier one of the same load."""
         seen: dict[tuple[int, float, float, bytes], Forecast] = {}
         for item in self.ranked:
-            seen.setdefault((item.load, item.missing, item.steps, item.scores.tobytes()), item)
+            seen.setdefault(item.behaviour, item)
         return tuple(seen.values())
 
     @property
