@@ -153,10 +153,7 @@ class Scope:
 
     def atom(self, value: Operand) -> Expr:
         """Return a value as a name or a typed literal, which may be used several times in an expression."""
-        if isinstance(value, Variable):
-            if value in self._lazy:
-                self._define(value, self._lazy.pop(value))
-            self.materialize([value])
+        self.materialize([value])
         return self.operand(value)
 
     def name(self, variable: Variable) -> str:
