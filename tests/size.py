@@ -93,7 +93,7 @@ def size_of(path: Path) -> Size:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         skips += token.type == tokenize.COMMENT and "fmt: skip" in token.string
         if token.type not in quiet:
-            lines |= set(range(token.start[0], token.end[0] + 1))
+            lines.update(range(token.start[0], token.end[0] + 1))
     theirs = path.parent.name == "sklearn"  # estimators have scikit-learn's names, whatever else has them here
     classes = Counter(node.name for node in tree.body if isinstance(node, ast.ClassDef) and not theirs)
     # What the whole house offers by itself is in its rooms, too.

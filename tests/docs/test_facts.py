@@ -204,7 +204,8 @@ REFUSALS = {"InvalidArgument", "OutOfReach", "RuleUnreachable", "Unbearable", "i
 def unnamed(code: str) -> list[int]:
     """Return the lines in which an argument is refused without a word, as facts, of which it is and by what rule."""
     found: list[int] = []
-    for node in ast.walk(ast.parse(code)):
+    refuses = any(name in code for name in REFUSALS)  # most files do not, and need not be parsed
+    for node in ast.walk(ast.parse(code)) if refuses else ():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in REFUSALS:
             given = dict(zip(("argument", "rule"), node.args, strict=False)) | {
                 str(keyword.arg): keyword.value for keyword in node.keywords

@@ -18,6 +18,8 @@ from .pages import ROOT
 from .test_arguments import POINTS_ELSEWHERE
 from .test_public_surface import FACES, exported
 
+pytestmark = pytest.mark.xdist_group("house")  # each process that looks at the syntax of all files parses them anew
+
 _SECTION = re.compile(r"^(?:Arguments|Attributes|Structure):\n((?:    .*\n|\n)+)", re.MULTILINE)
 _ENTRY = re.compile(r"^    ([\w*`][\w*`, ]*):", re.MULTILINE)
 

@@ -6,6 +6,8 @@ import pytest
 
 from ..size import NOTHING, Size, rooms
 
+pytestmark = pytest.mark.xdist_group("house")  # each process that looks at the syntax of all files parses them anew
+
 APART = {"torch", "jax"}
 """Rooms for networks, whose budget is another."""
 

@@ -180,10 +180,12 @@ def test_retired_modules_are_gone() -> None:
 @pytest.mark.parametrize("room", ["src", "tests", "benchmarks"])
 def test_retired_names_are_gone(room: str) -> None:
     found: list[str] = []
+    written = re.compile(rf"\b_*({'|'.join(NAMES | ATTRIBUTES | PARAMETERS | KEYS)})_*\b")
     for path in sorted((ROOT / room).rglob("*.py")):
-        if path.name == "test_words.py":
+        text = path.read_text(encoding="utf-8")
+        if path.name == "test_words.py" or not written.search(text):  # to parse all files takes seconds
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name in NAMES:
                 found.append(f"{path.name}: {node.name}")
             elif isinstance(node, ast.Attribute) and node.attr.strip("_") in ATTRIBUTES:
