@@ -31,9 +31,15 @@ LONGEST = ("clusters", "mpi", "ray", "documentation", "sabotage", "exhibits", "f
 
 
 def group_of(item: pytest.Item) -> str:
-    """Return the group of tests that run one after the other in one process to which a test belongs, or nothing."""
+    """Return the group of tests that run one after the other in one process to which a test belongs, or nothing.
+
+    Tests that share what is made once for their module are a group: else each process would make it anew.
+    """
     group = item.get_closest_marker("xdist_group")
-    return str(group.args[0]) if group else ""
+    if group or not isinstance(item, pytest.Function):
+        return str(group.args[0]) if group else ""
+    used = item._fixtureinfo.name2fixturedefs.values()
+    return item.module.__name__ if any(made[-1].scope == "module" for made in used) else ""
 
 
 @pytest.hookimpl(wrapper=True)
