@@ -134,7 +134,7 @@ def test_fewer_rows_than_workers_by_default_are_no_reason_to_say_how_many(
     assert again.json["objective"] == done.json["objective"]
     paper = typed("train", *given, "--preset", "paper", "--json")
     assert (paper.code, paper.json["workers"]) == (0, rows * 4 // 5)
-    raced = typed("compare", *given, "--no-alone", "--steps", 5, "--out", "z")
+    raced = typed("compare", *given, "--no-alone", "--no-figures", "--steps", 5, "--out", "z")
     assert (raced.code, f"{rows * 4 // 5} workers" in raced.out) == (0, True)
     assert typed("train", *given, "--workers", rows).code == 2  # more than there are rows for training
 
@@ -223,6 +223,7 @@ def test_a_comparison_gives_each_scheme_its_optimizer(typed: Typed, shop: Path) 
         "uncoded",
         "-s",
         "adaptive",
+        "--no-figures",
         "--out",
         "c",
         "--json",

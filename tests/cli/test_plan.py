@@ -115,7 +115,7 @@ class TestHonesty:
 
     @pytest.mark.slow
     def test_a_trace_that_is_too_short_to_tell_is_said(self, typed: Typed) -> None:
-        settings = ("-s", "exact(load=4)", "-s", "exact(load=3)", "--seconds-per-task", 0.13)
+        settings = ("-s", "exact(load=4)", "-s", "exact(load=3)", "--seconds-per-task", 0.13, "--no-figures")
         write_rows(exponential(steps=5))
         assert "is too short to tell the best setting from" in typed("plan", "--trace", "latencies.csv", *settings).out
         write_rows(exponential(steps=1))
@@ -313,7 +313,7 @@ class TestHonesty:
 class TestData:
     @pytest.mark.slow
     def test_settings_are_tried_on_the_data_and_the_run_file_trains_on_them(self, typed: Typed) -> None:
-        options = (*SHOP, "--steps", 40, "--rate", 2.0, "--repeats", 2, "--seconds-per-task", 0.01)
+        options = (*SHOP, "--steps", 40, "--rate", 2.0, "--repeats", 2, "--seconds-per-task", 0.01, "--no-figures")
         done = typed("plan", *MODEL, *SHORT, *options, "--target", "auc=0.8", "--out", "p", "--json")
         assert done.code == 0, done.err
         found = done.json
@@ -647,7 +647,7 @@ def test_carried_work_takes_longer_and_goes_into_the_run_file(typed: Typed) -> N
 def test_what_a_plan_takes_is_said_early_and_refused_where_it_is_too_long(
     typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    more = ("-s", "uncoded", "-s", "exact(load=2)")
+    more = ("-s", "uncoded", "-s", "exact(load=2)", "--no-figures")
     monkeypatch.setattr(plan_pages, "_LONG", 0.0)
     done = typed("plan", *MODEL, *SHORT, *more, "--out", "said")
     assert done.code == 0

@@ -82,7 +82,7 @@ def test_two_peers_go_on_when_the_network_changes(
 )
 def test_more_peers_go_on_whichever_way_it_goes(policy: Policy, graph: str, peers: int, faults: Faults) -> None:
     checker = all_of(policy, graph, peers, 2 * peers, faults=faults)
-    for seed in range(4):
+    for seed in range(settings().max_examples // 10):  # two, and many more with the profile `thorough`
         checker.walk(seed, 200)
 
 
@@ -92,7 +92,7 @@ def test_a_tree_that_follows_the_speeds_stops_nobody(faults: Faults) -> None:
     # A threshold of the next tree may come by another way sooner than the one with which the old tree ended, and
     # what was said before a peer died is no word of the network that is whole again.
     checker = all_of(Dynamic("measured"), "ring()", 4, 24, faults=faults)
-    for seed in range(settings().max_examples // 2):  # ten, and many more with the profile `thorough`
+    for seed in range(settings().max_examples // 5):  # four, and many more with the profile `thorough`
         checker.walk(seed, 600)
 
 
@@ -112,7 +112,7 @@ def test_all_that_three_peers_can_do_in_a_few_steps(policy: Policy) -> None:
 def test_a_promise_that_crosses_the_end_of_a_step_is_answered(policy: Policy) -> None:
     # Peer 1 mixes with 2 and goes on, while its offer is on its way to 0, whose own is on its way to it.
     checker = all_of(policy, "ring()", 3, 6)
-    for seed in range(50):
+    for seed in range(settings().max_examples):  # twenty, and many more with the profile `thorough`
         checker.walk(seed, 120)
 
 
