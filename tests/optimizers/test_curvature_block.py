@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,10 @@ from erasurehead.optimizers._curvature_block import CurvatureBlock, InitialMatri
 from erasurehead.problems import ElasticNet, LeastSquares, LogisticRegression, Problem, SoftmaxRegression
 from erasurehead.runs import Recorder, RunFolder, replay
 from erasurehead.schemes import Scheme
-from erasurehead.training import Callback, Resumption, Run, train
+from erasurehead.training import Resumption, Run, train
 
 from ..arrays import Array
+from ..kept_states import KeptStates
 
 FORMS: dict[str, Callable[[Array], Any]] = {
     "dense": lambda X: X,
@@ -306,26 +307,16 @@ def test_the_lengths_in_it_are_those_of_its_products() -> None:
 # --- saved, resumed, replayed ---------------------------------------------------------------------------------------
 
 
-class States(Callback):
-    """Keeps the state after each step."""
-
-    def __init__(self) -> None:
-        self.states: list[Mapping[str, Any]] = []
-
-    def on_state(self, step: int, state: Callable[[], Mapping[str, Any]]) -> None:
-        self.states.append(state())
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 def test_runs_go_on_to_the_bit(late: Any) -> None:
     def engine() -> VirtualEngine:
         return VirtualEngine(Exponential(0.5, seed=1), late, seconds_per_task=1e-5)
 
-    kept, scheme = States(), schemes.adaptive(30)
+    kept, scheme = KeptStates(3, *range(50, 1000, 50)), schemes.adaptive(30)
     whole = fit(collinear("logistic"), engine(), scheme=scheme, callbacks=[kept], evaluate_every=0)
-    for step in (3, len(whole.steps) // 3, len(whole.steps) - 3):
-        resume = Resumption(kept.states[step], whole.steps[:step], whole.arrivals)
+    for step in (3, min(kept.at.keys() - {3}), max(kept.at)):
+        resume = Resumption(kept.at[step], whole.steps[:step], whole.arrivals)
         again = fit(collinear("logistic"), engine(), scheme=scheme, resume=resume, evaluate_every=0)
         np.testing.assert_array_equal(again.x, whole.x)
 
@@ -335,12 +326,14 @@ def test_a_run_that_goes_on_does_not_choose_anew_what_was_chosen() -> None:
     def engine() -> VirtualEngine:
         return VirtualEngine(Exponential(0.5, seed=1, scale_with_load=True), seconds_per_task=1e-3)
 
-    kept, scheme = States(), schemes.adaptive(30)
-    whole = fit(collinear("logistic"), engine(), 150, scheme=scheme, callbacks=[kept], evaluate_every=0)
+    scheme = schemes.adaptive(30)
+    whole = fit(collinear("logistic"), engine(), 150, scheme=scheme, evaluate_every=0)
     columns = [row.decision.get("columns", 0) for row in whole.steps]
     begins = next(step for step, count in enumerate(columns) if count)
-    for step in (begins, begins + 1, begins + 2, begins + 7, begins + 20):
-        resume = Resumption(kept.states[step], whole.steps[:step], whole.arrivals)
+    kept = KeptStates(begins, begins + 1, begins + 2, begins + 7, begins + 20)
+    fit(collinear("logistic"), engine(), 150, scheme=scheme, callbacks=[kept], evaluate_every=0)
+    for step in kept.steps:
+        resume = Resumption(kept.at[step], whole.steps[:step], whole.arrivals)
         again = fit(collinear("logistic"), engine(), 150, scheme=scheme, resume=resume, evaluate_every=0)
         np.testing.assert_array_equal(again.x, whole.x)
 
