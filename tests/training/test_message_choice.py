@@ -30,6 +30,8 @@ from erasurehead.training._workers import WorkerPool
 from ..arrays import Array
 from ..kept_states import KeptStates
 
+pytestmark = pytest.mark.xdist_group("message choice")  # each process would make anew what runs are compared with
+
 WORKERS, LOAD, PIECES = 30, 3, 6
 
 

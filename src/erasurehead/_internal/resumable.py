@@ -6,7 +6,6 @@ import pickle
 from collections import deque
 from collections.abc import Iterable, Mapping
 from copy import copy
-from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, ClassVar, cast
 
@@ -115,12 +114,15 @@ def to_plain(value: Any, records: Iterable[type] = ()) -> Any:
     kind = cast("type[Any]", type(value))
     if kind in _PLAIN:
         return value
+    if isinstance(value, list | deque):
+        items = cast("Iterable[Any]", value)
+        return [item if type(item) in _PLAIN else to_plain(item, records) for item in items]
     if issubclass(kind, Resumable):
         return value.state()
-    if names := [field.name for field in fields(kind)] if is_dataclass(kind) else getattr(kind, "_fields", ()):
+    if (names := getattr(kind, "__match_args__", None)) is not None:  # of a dataclass or a named tuple
         if kind not in records:
             raise invalid("a state", "must name in `records` whatever dataclasses and named tuples it holds", value)
-        return {kind.__name__: [to_plain(getattr(value, name), records) for name in names]}
+        return {kind.__name__: to_plain([getattr(value, name) for name in names], records)}
     if isinstance(value, dict):
         return {_MAP: [to_plain(list(pair), records) for pair in cast("dict[Any, Any]", value).items()]}
     if isinstance(value, frozenset | set):
@@ -128,8 +130,6 @@ def to_plain(value: Any, records: Iterable[type] = ()) -> Any:
         return {_SET if isinstance(value, set) else _FROZEN: to_plain(items, records)}
     if isinstance(value, tuple):
         return {_TUPLE: to_plain(list(cast("Iterable[Any]", value)), records)}
-    if isinstance(value, list | deque):
-        return [to_plain(item, records) for item in cast("Iterable[Any]", value)]
     return cast("Any", value.item() if isinstance(value, np.generic) else value)
 
 

@@ -205,8 +205,8 @@ class GradientCode:
     def tasks_of_message(self, message: int) -> IntArray:
         """Return the tasks whose partial gradients a message combines, ascending."""
         message, encoding = self._one_of("message", message, self.n_messages), self.encoding
-        columns = encoding.indices[encoding.indptr[message] : encoding.indptr[message + 1]]
-        return np.unique(columns // self.n_pieces).astype(np.int64)
+        columns = encoding.indices[encoding.indptr[message] : encoding.indptr[message + 1]].astype(np.int64)
+        return columns if self.n_pieces == 1 else np.unique(columns // self.n_pieces)
 
     def coefficients(self, message: int) -> Array:
         """Return the coefficients of a message over its own tasks, shape (tasks of the message, n_pieces)."""

@@ -150,8 +150,9 @@ def check_rows(model: Delays, rows: object, first: int, count: int, n_workers: i
     Raises:
         InvalidArgument: if these are not delays; the error names step, worker and value.
     """
-    if isinstance(rows, np.ndarray) and cast("Array", rows).dtype == np.float64:
-        values = cast("Array", rows)  # workers ask before each message: only errors put a model, maybe a table, in words
+    # Workers ask before each message: only errors put a model in words, which may be a long table.
+    if getattr(rows, "dtype", None) == np.float64:
+        values = np.asarray(rows)
     else:
         values = real_numbers(f"what the delay model {model} returns", rows)
     if values.shape != (count, n_workers):

@@ -135,19 +135,18 @@ class CodedProgram(Program):
         return replace(self, sums=tuple(recipes[:n_sums]), by_task=tuple(recipes[n_sums:]))
 
     @cached_property
-    def _specs(self) -> tuple[Sequence[MessageSpec], Sequence[MessageSpec]]:
-        """What answers orders, and what answers those by task. Engines ask at each message."""
+    def _specs(self) -> Sequence[Sequence[MessageSpec]]:
+        """What answers orders, what answers those by task, and all at their longest. Engines ask at each message."""
         sums, by_task = ([recipe.spec for recipe in recipes] for recipes in (self.sums, self.by_task))
-        return sums, by_task or sums
+        longest = [with_curvature(one) if self.curvature else one for one in (*sums, *by_task)]
+        return sums, by_task or sums, [replace(one, length=one.length + self.most_numbers) for one in longest]
 
     def sent(self, by_task: bool) -> Sequence[MessageSpec]:
         return self._specs[by_task]
 
     @property
     def message_specs(self) -> Sequence[MessageSpec]:
-        specs = [recipe.spec for recipe in (*self.sums, *self.by_task)]
-        specs = [with_curvature(one) for one in specs] if self.curvature else specs
-        return [replace(one, length=one.length + self.most_numbers) for one in specs]
+        return self._specs[2]
 
     @property
     def input_size(self) -> int:
