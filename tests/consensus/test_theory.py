@@ -34,7 +34,7 @@ class NoisyQuadratic(LeastSquares):
 @pytest.mark.slow
 @pytest.mark.parametrize(("n_peers", "variance"), [(2, 0.0131), (4, 0.0064), (8, 0.0031), (16, 0.00158)])
 def test_the_variance_of_the_mean_falls_as_one_over_the_number_of_peers(n_peers: int, variance: float) -> None:
-    steps = 2_500
+    steps = 1_500
     done = train(
         NoisyQuadratic(n_peers),
         "ring()",

@@ -144,9 +144,7 @@ def _link_usage(graph: Graph, rows: Sequence[PeerRow]) -> dict[Link, float]:
 
 
 def _seconds_per_gradient(graph: Graph, rows: Sequence[PeerRow]) -> Array:
-    took: list[list[float]] = [[] for _ in range(graph.n_peers)]
-    for row in rows:
-        took[row.peer].append(row.ready - row.begin)
+    took = [[row.ready - row.begin for row in rows if row.peer == peer] for peer in range(graph.n_peers)]
     return np.array([float(np.mean(own)) if own else math.nan for own in took])
 
 
@@ -243,12 +241,15 @@ def _gantt(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
     begin = 0.4 * max(row.end for row in rows)
     end = begin + (14.0 * steps[len(steps) // 2] or _binned(rows)[0])
     shown = range(min(graph.n_peers, _MAX_LABELLED))
-    for row in rows:
-        if row.end < begin or row.begin > end or row.peer not in shown:
-            continue
-        axes.barh(row.peer, row.ready - row.begin, left=row.begin, height=0.62, color=_WORK)
-        axes.barh(row.peer, row.end - row.ready, left=row.ready, height=0.62, color=_WAIT)
-        axes.plot([row.end, row.end], [row.peer - 0.42, row.peer + 0.42], color=INK, linewidth=0.8)
+    seen = [row for row in rows if row.end >= begin and row.begin <= end]
+    for peer in shown:
+        own = [row for row in seen if row.peer == peer]
+        for colour, bars in (
+            (_WORK, [(row.begin, row.ready - row.begin) for row in own]),
+            (_WAIT, [(row.ready, row.end - row.ready) for row in own]),
+        ):
+            axes.broken_barh(bars, (peer - 0.31, 0.62), facecolor=colour, linewidth=0.0)
+        axes.vlines([row.end for row in own], peer - 0.42, peer + 0.42, color=INK, linewidth=0.8)
     axes.set_xlim(begin, end)
     axes.set_ylim(len(shown) - 0.4, -0.6)
     axes.set_yticks(list(shown), [graph.label(peer) for peer in shown])

@@ -234,8 +234,8 @@ def draw_step_times(axes: Axes, comparison: ComparedRuns) -> None:
         style = styles[index]
         lows += [float(low)] if low > 0.0 else []
         axes.hlines(index, low, high, color=style.colour, linewidth=1.5)
-        axes.barh(index, third - first, left=first, height=0.5, color=style.colour, alpha=0.35)
-        axes.barh(index, third - first, left=first, height=0.5, color="none", edgecolor=style.colour, linewidth=1.5)
+        inside, edge = (style.colour, 0.35), style.colour
+        axes.barh(index, third - first, left=first, height=0.5, color=inside, edgecolor=edge, linewidth=1.5)
         axes.vlines(median, index - 0.25, index + 0.25, color=style.colour, linewidth=3.0)
         own = time_unit([median * unit.size]) if log_axis else unit
         _annotate_bar(axes, high, index, f"{own.write(median * unit.size)} {own.name}")
