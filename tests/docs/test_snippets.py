@@ -16,7 +16,6 @@ WITH_PYTHON = [page for page in pages() if blocks(page, "python") and page.paren
 
 
 _CLUSTER = (pytest.mark.slow, pytest.mark.processes, pytest.mark.xdist_group("clusters"))
-_MARKS: dict[str, tuple[Any, ...]] = {"clusters-ray.md": _CLUSTER}
 
 
 _NEEDS = {
@@ -27,6 +26,9 @@ _NEEDS = {
     "networks.md": ("torch",),
     "networks-jax.md": ("jax", "optax"),
 }
+
+_IMPORTED = (pytest.mark.xdist_group("networks"),)  # one after the other, as importing these takes as long as a page
+_MARKS: dict[str, tuple[Any, ...]] = {"clusters-ray.md": _CLUSTER, **dict.fromkeys(_NEEDS, _IMPORTED)}
 
 TORCHRUN = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
 """What `torchrun` tells the only rank of a job."""
