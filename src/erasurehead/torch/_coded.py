@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from erasurehead import codes
+from erasurehead import codes, schemes
 from erasurehead._internal.arrays import Array, IntArray, finite
 from erasurehead._internal.shares import parts
 from erasurehead.errors import ErasureHeadError, InvalidArgument, check_count, invalid, numbered
-from erasurehead.schemes import Scheme, custom, parse_scheme, wait_rules
-from erasurehead.schemes._aggregation import ByCoverage
+from erasurehead.schemes import wait_rules
 from erasurehead.torch import _generators
 from erasurehead.torch._epochs import Feed, mixed
 from erasurehead.torch._meetings import GradientMeeting
 from erasurehead.torch._ways._base import Way
 from erasurehead.torch._ways._coded import TAIL, Coded, lost, workers_of
+
+if TYPE_CHECKING:
+    from erasurehead.schemes import Scheme
 
 _READ = 1 << 30  # beyond numbers of tasks: what is drawn when one is read is not what the model draws for it
 
@@ -39,9 +41,9 @@ def scheme_for(text: str | None, n_ranks: int) -> Scheme:
     try:
         rule = wait_rules.parse(text)
     except InvalidArgument:
-        scheme = parse_scheme(text, n_ranks)
+        scheme = schemes.parse_scheme(text, n_ranks)
     else:
-        scheme = custom(codes.uncoded(n_ranks), rule, ByCoverage(), name=text)
+        scheme = schemes.custom(codes.uncoded(n_ranks), rule, schemes.ByCoverage(), name=text)
     code, why = scheme.code, ""
     if not code.one_message_each or code.n_pieces > 1:
         why = "has several messages of a rank"

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from typing import Any, cast, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead.decoding._base import Decoding
-from erasurehead.schemes import Scheme
-from erasurehead.schemes.wait_rules import Verdict
-from erasurehead.schemes.wait_rules._residual import Decodable
-from erasurehead.schemes.wait_rules._view import View
+from erasurehead.schemes import wait_rules  # whose names load SciPy: half a second that ranks without a scheme spare
 from erasurehead.torch._ways._base import Way
+
+if TYPE_CHECKING:
+    from erasurehead.decoding._base import Decoding
+    from erasurehead.schemes import Scheme
 
 TAIL = 3
 """Elements that end what a rank sends: by what its loss is divided, by which worker of the code, at which step."""
@@ -32,8 +32,8 @@ def lost(scheme: Scheme, ranks: Collection[int]) -> bool:
     """Return whether a scheme waits for the whole gradient, and some ranks do not hold all tasks."""
     able = workers_of(ranks, scheme.code.n_workers).values()
     return (
-        isinstance(scheme.rule, Decodable)
-        and scheme.rule.verdict(View(scheme.decoder, able=able)) is Verdict.UNREACHABLE
+        isinstance(scheme.rule, wait_rules.decodable)
+        and scheme.rule.verdict(wait_rules.View(scheme.decoder, able=able)) is wait_rules.Verdict.UNREACHABLE
     )
 
 
@@ -75,17 +75,17 @@ class Coded(Way):
         if self._opened is None:
             self._opened = now
         able = set(workers_of(members, self._scheme.code.n_workers).values())
-        view = View(self._scheme.decoder, able=able)
+        view = wait_rules.View(self._scheme.decoder, able=able)
         view.pass_time(now - self._opened)
         for worker in self._came:
             view.add(int(self._scheme.code.messages_of(worker)[0]))
         verdict = self._scheme.rule.verdict(view)
-        if verdict is Verdict.WAIT:
+        if verdict is wait_rules.Verdict.WAIT:
             wake = self._scheme.rule.wake(view)
             self.asks_at = math.inf if wake is None else self._opened + wake
-        if verdict is Verdict.UNREACHABLE:  # with fewer ranks than it counts; but never a part for the whole
-            return able <= self._came.keys() and not isinstance(self._scheme.rule, Decodable)
-        return verdict is Verdict.STOP
+        if verdict is wait_rules.Verdict.UNREACHABLE:  # with fewer ranks than it counts; but never a part for the whole
+            return able <= self._came.keys() and not isinstance(self._scheme.rule, wait_rules.decodable)
+        return verdict is wait_rules.Verdict.STOP
 
     def close(self, members: Collection[int], now: float, out: Array) -> None:
         """Write the gradient of the mean loss, rescaled as the scheme does, and what follows it.
