@@ -101,12 +101,12 @@ def train(
     return weights(model), [buffer.clone() for buffer in model.buffers()], means
 
 
-def alone(weights_of: torch.Tensor | None = None, epochs: int = EPOCHS) -> torch.Tensor:
+def alone(weights_of: torch.Tensor | None = None, epochs: int = EPOCHS, samples: int = 200) -> torch.Tensor:
     """Return what one process comes to that has the whole batch in each step."""
     model = net()
     optimizer = momentum(model)
     for epoch in range(epochs):
-        for own in permutation(200, 0, epoch).split(BATCH):
+        for own in permutation(samples, 0, epoch).split(BATCH):
             optimizer.zero_grad()
             cross_entropy(model(X[own]), Y[own], weights_of).backward()
             optimizer.step()
@@ -265,10 +265,10 @@ def test_one_dies_between_any_two_events_and_the_weights_are_the_same(
     rank: int, latency: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     death = Death(rank, monkeypatch)
-    expected = alone(epochs=2)
+    data, expected = TensorDataset(X[:120], Y[:120]), alone(epochs=2, samples=120)  # three steps an epoch
 
     def run() -> Any:
-        return eht.simulate(lambda: train(epochs=range(2)), RANKS, latency=latency, **LATE)
+        return eht.simulate(lambda: train(data=data, epochs=range(2)), RANKS, latency=latency, **LATE)
 
     same(run(), expected)
     for moment in range(3 + rank, death.events - 20, 17):

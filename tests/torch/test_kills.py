@@ -164,26 +164,29 @@ def team(command: Sequence[str], folder: Path, n: int = 3, restarts: int = 0) ->
 
 
 @pytest.mark.usefixtures("nothing_is_left_in_shared_memory")
-@pytest.mark.parametrize("victim", [0, 2])
 @pytest.mark.parametrize(
     ("command", "code"),
     [(OURS, 0), (RECOVERY, 0), (SRUN, 128 + signal.SIGKILL)],
     ids=["ours", "mpiexec --enable-recovery", "srun --kill-on-bad-exit=0"],
 )
-def test_the_others_go_on_when_a_rank_dies(tmp_path: Path, command: list[str], code: int, victim: int) -> None:
-    with team(command, tmp_path) as ranks:
-        ranks.strike([victim])
-        others = [rank for rank in range(3) if rank != victim]
-        ranks.until(lambda: ranks.closings[-1]["members"] == others)
-        ranks.goes_on()
-        assert ranks.closings[-1]["members"] == others
+def test_the_others_go_on_when_a_rank_dies(tmp_path: Path, command: list[str], code: int) -> None:
+    """One that does not gather dies, and then the one that does."""
+    with team(command, tmp_path, n=4) as ranks:
+        others = [0, 1, 2, 3]
+        for victim in (2, 0):
+            ranks.strike([victim])
+            others.remove(victim)
+            ranks.until(lambda: ranks.closings[-1]["members"] == others)
+            ranks.goes_on()
+            assert ranks.closings[-1]["members"] == others
         assert ranks.end() == code
         ranks.check_one_team()
         ranks.check_losses(2)
 
 
-@pytest.mark.parametrize("victim", [0, 2])
-@pytest.mark.parametrize("command", [MPIEXEC, TORCHRUN, SRUN_ALL], ids=["mpiexec", "torchrun", "srun"])
+@pytest.mark.parametrize(
+    ("command", "victim"), [(MPIEXEC, 0), (TORCHRUN, 2), (SRUN_ALL, 0)], ids=["mpiexec", "torchrun", "srun"]
+)
 def test_some_launchers_end_all_when_a_rank_dies(tmp_path: Path, command: list[str], victim: int) -> None:
     if command is TORCHRUN:
         pytest.importorskip("torch")
@@ -211,22 +214,22 @@ def test_torchrun_starts_all_again_as_a_new_team(tmp_path: Path) -> None:
         assert ranks.end() == 0
 
 
-@pytest.mark.parametrize("victim", [0, 2])
 @pytest.mark.parametrize(
     "command",
     [OURS, MPIEXEC, RECOVERY, TORCHRUN, SRUN],
     ids=["ours", "mpiexec", "mpiexec --enable-recovery", "torchrun", "srun"],
 )
-def test_the_others_go_on_when_a_rank_hangs_and_it_comes_back(tmp_path: Path, command: list[str], victim: int) -> None:
+def test_the_others_go_on_when_a_rank_hangs_and_it_comes_back(tmp_path: Path, command: list[str]) -> None:
+    """One that does not gather hangs, and then the one that does."""
     if command is TORCHRUN:
         pytest.importorskip("torch")
     with team(command, tmp_path) as ranks:
-        ranks.strike([victim], signal.SIGSTOP)
-        others = [rank for rank in range(3) if rank != victim]
-        ranks.until(lambda: ranks.closings[-1]["members"] == others)
-        ranks.goes_on()
-        ranks.strike([victim], signal.SIGCONT)
-        ranks.until(lambda: ranks.closings[-1]["members"] == [0, 1, 2])
+        for victim, others in ((2, [0, 1]), (0, [1, 2])):
+            ranks.strike([victim], signal.SIGSTOP)
+            ranks.until(lambda: ranks.closings[-1]["members"] == others)  # noqa: B023
+            ranks.goes_on()
+            ranks.strike([victim], signal.SIGCONT)
+            ranks.until(lambda: ranks.closings[-1]["members"] == [0, 1, 2])
         assert ranks.end() == 0
         ranks.check_one_team()
 

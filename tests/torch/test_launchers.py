@@ -204,6 +204,7 @@ except Exception as error:
 
 @pytest.mark.processes
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_start")
 @pytest.mark.parametrize("by_mpi", [True, False])
 def test_ranks_of_several_hosts_find_the_first_one_by_mpi(tmp_path: Path, by_mpi: bool) -> None:
     for needed in ("torch", "zmq"):

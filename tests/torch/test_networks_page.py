@@ -20,6 +20,7 @@ HERE = Path(__file__).parent
 
 @pytest.mark.processes
 @pytest.mark.timeout(PATIENCE)
+@pytest.mark.usefixtures("quick_start")
 def test_the_difference_that_the_documentation_shows_applies_and_works(tmp_path: Path) -> None:
     script = tmp_path / "mnist.py"
     script.write_bytes((HERE / "stock_mnist.py").read_bytes())
@@ -33,7 +34,7 @@ def test_the_difference_that_the_documentation_shows_applies_and_works(tmp_path:
     done = subprocess.run(
         [sys.executable, "-m", "erasurehead.torch.run", "-n", "2", str(script), "--epochs", "3", "--batch-size", "16"],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"], *sys.path])},
         capture_output=True,
         text=True,
         timeout=PATIENCE,

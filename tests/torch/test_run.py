@@ -18,6 +18,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="ranks beside each other need Linux"),
     pytest.mark.processes,
     pytest.mark.slow,
+    pytest.mark.usefixtures("quick_start"),
 ]
 
 JOIN = "from erasurehead.torch._launchers import started\njoined = started().say_joined"

@@ -25,7 +25,10 @@ from erasurehead.torch._ways._busy import Busy
 
 from ..bounded import PATIENCE, PROMPT
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="ranks beside each other need Linux")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="ranks beside each other need Linux"),
+    pytest.mark.usefixtures("quick_start"),
+]
 
 
 class Told:
@@ -258,9 +261,11 @@ sys.stdout.write(f"through {rank}\\n")
 """
 
 
-def team_run(tmp_path: Path, after: str, workers: int = 0, ranks: int = 3) -> subprocess.CompletedProcess[str]:
+def team_run(
+    tmp_path: Path, after: str, workers: int = 0, ranks: int = 3, before: str = ""
+) -> subprocess.CompletedProcess[str]:
     path = tmp_path / "train.py"
-    path.write_text(SCRIPT.replace("AFTER", after).replace("WORKERS", str(workers)), encoding="utf-8")
+    path.write_text(before + SCRIPT.replace("AFTER", after).replace("WORKERS", str(workers)), encoding="utf-8")
     command = [sys.executable, "-m", "erasurehead.torch.run", "-n", str(ranks), str(path)]
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
@@ -277,36 +282,34 @@ def test_a_script_trains_also_with_forked_data_loaders(tmp_path: Path, workers: 
     assert done.stderr == ""
 
 
+ENDINGS = {
+    2: ("raise ValueError('of the script')", "[2] ValueError: of the script"),
+    3: ("os.kill(os.getpid(), 15)", "rank 3 was killed by SIGTERM"),
+    4: ("os.kill(os.getpid(), 2)", "[4] KeyboardInterrupt"),
+    5: ("sys.exit(3)", "rank 5 has ended with exit code 3"),
+    6: ("os._exit(4)", "rank 6 has ended with exit code 4"),
+}
+"""By rank, how it ends, and what is told of it."""
+
+
 @pytest.mark.processes
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("ending", "told"),
-    [
-        ("raise ValueError('of the script')", "ValueError: of the script"),
-        ("os.kill(os.getpid(), 15)", "killed by SIGTERM"),
-        ("os.kill(os.getpid(), 2)", "KeyboardInterrupt"),
-        ("sys.exit(3)", "exit code 3"),
-        ("os._exit(4)", "exit code 4"),
-    ],
-)
-def test_a_rank_that_ends_early_has_a_defined_end_and_the_others_go_on(tmp_path: Path, ending: str, told: str) -> None:
+def test_ranks_that_end_early_have_a_defined_end_and_the_others_go_on(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    done = team_run(tmp_path, f"if rank == 2 and step == 30: {ending}")
-    assert told in done.stderr
+    early = "\n    ".join(f"if rank == {rank} and step == 20 + {rank}: {how}" for rank, (how, _) in ENDINGS.items())
+    done = team_run(tmp_path, early, ranks=7)
+    for _, told in ENDINGS.values():
+        assert told in done.stderr
     assert sorted(re.findall(r"through \d", done.stdout)) == ["through 0", "through 1"]
 
 
 @pytest.mark.processes
 @pytest.mark.slow
-@pytest.mark.parametrize("victim", [0, 1])
-@pytest.mark.parametrize("code", [0, 3])
+@pytest.mark.parametrize(("victim", "code"), [(0, 3), (1, 0)])
 def test_nobody_waits_for_a_rank_that_ends_before_it_comes(tmp_path: Path, victim: int, code: int) -> None:
     pytest.importorskip("torch")
-    path = tmp_path / "train.py"
     early = f"import os, sys\nif os.environ['RANK'] == '{victim}': sys.exit({code})\n"
-    path.write_text(early + SCRIPT.replace("AFTER", "pass").replace("WORKERS", "0"), encoding="utf-8")
-    command = [sys.executable, "-m", "erasurehead.torch.run", "-n", "3", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    done = team_run(tmp_path, "pass", before=early)
     assert done.returncode == code
     assert sorted(re.findall(r"through (\d)", done.stdout)) == [str(rank) for rank in range(3) if rank != victim]
 
