@@ -125,11 +125,15 @@ class Browser:
 
     def open(self, address: str, width: int = 1280, height: int = 900, dark: bool = False) -> None:
         """Open a page, in a window of a size, and in light or dark colours."""
+        self.show(width, height, dark)
+        self.call("Page.navigate", url=address)
+        self.until("document.readyState === 'complete'")
+
+    def show(self, width: int = 1280, height: int = 900, dark: bool = False) -> None:
+        """Show the page that is open in a window of another size, and in light or dark colours."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
-        self.call("Page.navigate", url=address)
-        self.until("document.readyState === 'complete'")
 
     def ask(self, script: str) -> Any:
         """Return the value of an expression of JavaScript."""
