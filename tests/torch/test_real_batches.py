@@ -91,14 +91,17 @@ def had(folder: Path, fails: str, epoch: int) -> list[Counter[int]]:
     ]
 
 
-@pytest.mark.parametrize("fails", ["nothing", "workers"])
-def test_each_sample_once_an_epoch_and_more_of_them_for_the_fast(tmp_path: Path, fails: str) -> None:
-    done = run(tmp_path, fails)
-    assert done.returncode == 0, done.stderr
+def each_once_and_more_for_the_fast(folder: Path, fails: str) -> None:
     for epoch in range(2):
-        ranks = had(tmp_path, fails, epoch)
+        ranks = had(folder, fails, epoch)
         assert sum(ranks, Counter()) == Counter(range(600))
         assert ranks[1].total() < ranks[0].total()
+
+
+def test_each_sample_once_an_epoch_and_more_of_them_for_the_fast_where_others_read_them(tmp_path: Path) -> None:
+    done = run(tmp_path, "workers")
+    assert done.returncode == 0, done.stderr
+    each_once_and_more_for_the_fast(tmp_path, "workers")
 
 
 def test_a_rank_that_is_out_of_memory_says_so_and_its_samples_are_trained_on_by_others(tmp_path: Path) -> None:
@@ -115,7 +118,9 @@ def test_a_rank_that_is_out_of_memory_says_so_and_its_samples_are_trained_on_by_
 
 
 def test_a_team_goes_on_in_the_middle_of_an_epoch(tmp_path: Path) -> None:
-    assert run(tmp_path, "stopped").returncode == 0
+    done = run(tmp_path, "stopped")
+    assert done.returncode == 0, done.stderr
+    each_once_and_more_for_the_fast(tmp_path, "stopped")
     done = run(tmp_path, "resumed")
     assert done.returncode == 0, done.stderr
     again = sum(had(tmp_path, "resumed", 1), Counter())
