@@ -36,9 +36,13 @@ def adam(model: torch.nn.Module) -> torch.optim.AdamW:
 
 
 def run(
-    *faults: _simulate.Event, steps: int = STEPS, seconds: Sequence[float] = SECONDS, **options: Any
+    *faults: _simulate.Event,
+    steps: int = STEPS,
+    every: int = EVERY,
+    seconds: Sequence[float] = SECONDS,
+    **options: Any,
 ) -> _simulate.Simulated[torch.nn.Module]:
-    main = loop(steps, optimizer=plain, every=EVERY, outer_momentum=0.5)
+    main = loop(steps, optimizer=plain, every=every, outer_momentum=0.5)
     return eht.simulate(main, RANKS, seconds_per_sample=seconds, faults=faults, **options)
 
 
@@ -148,12 +152,12 @@ def test_one_dies_between_any_two_events_and_no_step_of_the_others_is_lost(
     rank: int, latency: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     death = Death(rank, monkeypatch)
-    run(latency=latency)
+    run(steps=15, every=5, latency=latency)
     for moment in range(3 + rank, death.events, 11):
         death.again(moment)
-        found = added(run(latency=latency))
+        found = added(run(steps=15, every=5, latency=latency))
         assert {other: found[other] for other in range(RANKS) if other != rank} == {
-            other: STEPS for other in range(RANKS) if other != rank
+            other: 15 for other in range(RANKS) if other != rank
         }, f"after event {moment}"
 
 
