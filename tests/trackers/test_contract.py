@@ -308,6 +308,23 @@ def test_the_notice_is_in_the_records_of_a_run(tmp_path: Path) -> None:
     assert row.noticed("untracked")[0].text == "kept is put aside, and the run goes on without it: OSError: away"
 
 
+def test_one_of_ones_own_need_not_call_the_first_init() -> None:
+    class Counted(Tracker):
+        def __init__(self, shown: list[float]) -> None:  # does not call super().__init__
+            self.shown = shown
+
+        def open(self, run: TrackedRun, known: str) -> None: ...
+
+        def write(self, points: Sequence[Point]) -> None:
+            self.shown += [point.step for point in points if point.kind == "step"]
+
+        def close(self, status: str, files: Sequence[Path]) -> None: ...
+
+    shown: list[float] = []
+    trained(Counted(shown), steps=3)
+    assert shown == [1.0, 2.0, 3.0]
+
+
 @pytest.mark.parametrize("patience", [0.0, -1.0, float("nan"), float("inf")])
 def test_patience_is_a_number_of_seconds(patience: float) -> None:
     with pytest.raises(InvalidArgument, match="patience must be a positive number of seconds"):

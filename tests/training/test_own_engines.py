@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -46,6 +47,11 @@ def trained(engine: VirtualEngine) -> Run:
     return train(PROBLEM, schemes.exact(6, load=2), optimizer, engine, 10)
 
 
+def made(**methods: Any) -> VirtualEngine:
+    """Return an engine of a class of its own, some of whose methods are others."""
+    return type("Mine", (Own,), methods)()
+
+
 @pytest.mark.parametrize("shape", [(1,), (4,), (1, 5), ()])
 def test_a_vector_of_another_shape_is_refused_and_never_spread_over_all_parameters(shape: tuple[int, ...]) -> None:
     with pytest.raises(Unreachable, match=r"its vector is of shape .*, which must be \(5,\)"):
@@ -70,3 +76,39 @@ def test_events_that_nobody_asked_for_are_blamed_on_the_engine(wrong: dict[str, 
 def test_a_clock_that_goes_back_ends_the_run() -> None:
     with pytest.raises(EngineError, match=r"the clock of the engine 'virtual' went back: now\(\) must never fall"):
         trained(Own(back=2.0))
+
+
+@pytest.mark.parametrize("now", [None, "1", math.nan, math.inf, True])
+def test_a_clock_that_is_no_number_is_named_before_any_worker_starts(now: object) -> None:
+    with pytest.raises(InvalidArgument, match=r"what now\(\) of the engine returns must be a finite number of seconds"):
+        trained(made(now=lambda _: now))
+
+
+@pytest.mark.parametrize("hosts", [["a"], None, "a", {0: None}])
+def test_hosts_that_are_no_mapping_of_names_are_named(hosts: object) -> None:
+    with pytest.raises(InvalidArgument, match=r"what hosts\(\) of the engine returns must "):
+        trained(made(hosts=lambda _: hosts))
+
+
+@pytest.mark.parametrize("room", ["two", 1.5, -1])
+def test_the_room_of_a_host_is_a_number_of_workers(room: object) -> None:
+    with pytest.raises(InvalidArgument, match=r"the room of 'a' in what hosts\(\) of the engine returns must be "):
+        trained(made(hosts=lambda _: {"a": room}))
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"), [("late", "late must be 'preempt' or"), ("delays", "delays must be a delay")]
+)
+def test_settings_of_ones_own_are_looked_at(setting: str, said: str) -> None:
+    engine = Own()
+    setattr(engine, setting, 5)
+    with pytest.raises(InvalidArgument, match=said):
+        trained(engine)
+
+
+def test_what_is_no_event_is_named_while_workers_start() -> None:
+    def told(engine: Own, until: float | None) -> int:
+        return 5
+
+    with pytest.raises(InvalidArgument, match=r"what next_event\(until\) returns must be an event, or None"):
+        trained(made(next_event=told))

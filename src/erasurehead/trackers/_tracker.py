@@ -33,12 +33,15 @@ class Tracker(Callback, Shows):
         files: whether `close` is given the small files of the run's folder: settings, summary, evaluations.
     """
 
+    patience: float = 30.0  # these are of the class for trackers whose own __init__ does not call this one
+    files: bool = False
+    _next: TrackedRun | None = None
+    _showing: Showing | None = None
+    _own: Sequence[Notice] = ()
+
     def __init__(self, patience: float = 30.0, files: bool = False) -> None:
         check_positive("patience", patience, "must be a positive number of seconds")
         self.patience, self.files = patience, files
-        self._next: TrackedRun | None = None
-        self._showing: Showing | None = None
-        self._own: list[Notice] = []
 
     def __str__(self) -> str:
         """Return its name, and where it writes, as in a run file."""
@@ -73,10 +76,10 @@ class Tracker(Callback, Shows):
         if showing is not None:
             atexit.unregister(self.end)
             showing.end(status)
-            self._own += showing.notices()
+            self._own = [*self._own, *showing.notices()]
 
     def own_notices(self) -> Sequence[Notice]:
-        own, self._own = self._own, []
+        own, self._own = self._own, ()
         return own if self._showing is None else [*own, *self._showing.notices()]
 
     def on_setup(self, scheme: Scheme, steps: int) -> None:

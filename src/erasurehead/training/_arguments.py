@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 from erasurehead import engines
+from erasurehead._internal.late_work import check_late
+from erasurehead._internal.ours import ours
 from erasurehead._internal.resources import usable_cores
 from erasurehead.codes import GradientCode
 from erasurehead.decoding._rounding import check_rounding
 from erasurehead.delays import Delays
-from erasurehead.delays._base import check_own
+from erasurehead.delays._base import check_models, check_own
 from erasurehead.engines import Engine, Wire
 from erasurehead.engines._engine_around import EngineAround
 from erasurehead.engines._wired_engine import WiredEngine
 from erasurehead.engines._wires import parse_wire
-from erasurehead.errors import InvalidArgument, check_choice, check_type, invalid
+from erasurehead.errors import InvalidArgument, check_choice, check_count, check_type, invalid, real
 from erasurehead.faults import FaultPolicy
 from erasurehead.optimizers import Optimizer
 from erasurehead.optimizers._order_kinds import CURVATURE
@@ -60,12 +63,23 @@ def as_engine(engine: Engine | str) -> Engine:
     """Return an engine as it is, or a new one, without delays, of the kind that a text names.
 
     Raises:
-        InvalidArgument: if it is neither.
+        InvalidArgument: if it is neither, or one of somebody's own whose settings, hosts or clock are none.
     """
     if isinstance(engine, str):
         check_choice("engine", engine, _ENGINES)
         return getattr(engines, _ENGINES[engine])()
     check_type("engine", engine, Engine, "must be an engine, or the name of one", "such as engines.VirtualEngine()")
+    if ours(type(engine)):
+        return engine
+    check_late(engine.late)
+    if not math.isfinite(real(now := engine.now())):
+        raise invalid("what now() of the engine returns", "must be a finite number of seconds", now)
+    hosts = engine.hosts()
+    told = "what hosts() of the engine returns"
+    check_type(told, hosts, Mapping, "must be a mapping from names of hosts to how many workers fit, or None")
+    for name, room in hosts.items():
+        check_type(told, name, str, "must have names of hosts as keys")
+        check_count(f"the room of {name!r} in {told}", room or 0, at_least=0)
     return engine
 
 
@@ -77,14 +91,14 @@ def as_wire(wire: Wire | str | None) -> Wire | None:
     """
     if isinstance(wire, str):
         return parse_wire(wire)
-    if wire is not None and not isinstance(wire, Wire):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise invalid("wire", "must be a wire, or the text of one", wire, "such as \"cast('float32')\"")
+    check_type("wire", wire, Wire | None, "must be a wire, or the text of one", "such as \"cast('float32')\"")
     return wire
 
 
 def check_delays(engine: Engine, n_workers: int) -> None:
     """Raise if the delays that an engine adds are of a user's own model that contradicts itself."""
     if (delays := getattr(engine, "delays", None)) is not None:
+        check_models("delays", [delays])
         check_own(delays, n_workers)
 
 

@@ -10,14 +10,13 @@ from typing import final
 from erasurehead._internal.late_work import rounds_kept
 from erasurehead.engines import Arrived, Died, Failed, Joined, Order
 from erasurehead.engines._base import REPORTS, Event
-from erasurehead.errors import invalid
 from erasurehead.faults._byzantine import unusable
 from erasurehead.optimizers._order_kinds import work_of
-from erasurehead.training._callbacks import Callback, Happened, StepLog
+from erasurehead.training._callbacks import Callback, StepLog
 from erasurehead.training._health import HealthMonitor
 from erasurehead.training._late_messages import LateMessages
 from erasurehead.training._round_state import Round
-from erasurehead.training._workers import WorkerPool
+from erasurehead.training._workers import WorkerPool, check_event
 
 
 @final
@@ -74,8 +73,7 @@ class Intake:
             else:
                 self._take_late(event, current)
             return
-        if not isinstance(event, Happened):  # pyright: ignore[reportUnnecessaryIsInstance]  # of somebody's own engine
-            raise invalid("what next_event(until) returns", "must be an event, or None once now() is `until`", event)
+        check_event(event)
         own = not isinstance(event, Failed) or event.order_round == current.order.round
         if own:  # that a worker has failed in an earlier round changes nothing in this one
             self.log.event(event, current.order.round, current.came)

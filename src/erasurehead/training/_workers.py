@@ -20,8 +20,8 @@ from erasurehead.codes import GradientCode
 from erasurehead.decoding._layout import Layout
 from erasurehead.delays._speeds import Speeds
 from erasurehead.engines import Arrived, Died, Engine, Failed, Joined
-from erasurehead.engines._base import NoRoom, Offered
-from erasurehead.errors import EngineError, InvalidArgument, counted, invalid, numbered
+from erasurehead.engines._base import Event, NoRoom, Offered
+from erasurehead.errors import EngineError, InvalidArgument, check_type, counted, invalid, numbered
 from erasurehead.faults import FaultPolicy
 from erasurehead.schemes import Scheme
 from erasurehead.training._assignment import Assignment, reassigned
@@ -35,6 +35,11 @@ START_TIMEOUT = 300.0
 Planner: TypeAlias = Callable[[Scheme], tuple[Sequence[CodedProgram], Layout, Layout | None]]
 """Lays a scheme out: the programs of its positions, and where the elements belong of their messages, and of those that
 workers can be asked for instead, if there are any."""
+
+
+def check_event(told: object) -> None:
+    """Raise unless what an engine, which may be somebody's own, has told is an event."""
+    check_type("what next_event(until) returns", told, Event, "must be an event, or None once now() is `until`")
 
 
 @final
@@ -148,6 +153,8 @@ class WorkerPool(Resumable):
                 self._notice("failed", text, event.worker, reason=event.reason)
             elif event is None:
                 raise EngineError(f"workers {sorted(self.coming)} were not ready within {START_TIMEOUT:.0f} s.")
+            else:
+                check_event(event)
         if not self.living:
             worker, reason = next(iter(self.dead.items()))
             raise EngineError(f"worker {worker} {reason}.")
