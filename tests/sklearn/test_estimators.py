@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import sklearn.exceptions
 from scipy import sparse
+from sklearn import linear_model  # pyright: ignore[reportMissingTypeStubs]
 from sklearn.base import clone  # pyright: ignore[reportMissingTypeStubs]  # ships none
 from sklearn.model_selection import GridSearchCV, cross_val_score  # pyright: ignore[reportMissingTypeStubs]
 from sklearn.pipeline import make_pipeline  # pyright: ignore[reportMissingTypeStubs]
@@ -90,6 +91,23 @@ def test_several_targets_have_shapes_of_their_own() -> None:
     np.testing.assert_allclose(both.coef_, [one.coef_, 2.0 * one.coef_])
     np.testing.assert_allclose(both.predict(X)[:, 1], 2.0 * one.predict(X))
     assert both.score(X, np.column_stack([TARGETS, 2.0 * TARGETS])) == pytest.approx(one.score(X, TARGETS))
+
+
+@pytest.mark.parametrize("name", ["LinearRegression", "Ridge", "ElasticNet", "RidgeCV"])
+@pytest.mark.parametrize("free", [True, False])
+def test_one_column_of_targets_has_the_shapes_that_scikit_learn_gives_it(name: str, free: bool) -> None:
+    column = TARGETS[:, None]
+    theirs, found = (getattr(room, name)(fit_intercept=free).fit(X, column) for room in (linear_model, ours))
+    for shape in (lambda model: np.shape(model.coef_), lambda model: np.shape(model.intercept_)):
+        assert shape(found) == shape(theirs)
+    predicted = found.predict(X)
+    assert predicted.shape == theirs.predict(X).shape
+    alone = getattr(ours, name)(fit_intercept=free).fit(X, TARGETS)
+    np.testing.assert_allclose(predicted.ravel(), alone.predict(X), rtol=1e-7)
+    assert found.score(X, column) == pytest.approx(alone.score(X, TARGETS))
+    if name != "RidgeCV":
+        again = found.set_params(warm_start=True).fit(X, column)
+        np.testing.assert_allclose(again.predict(X), predicted, rtol=1e-7)
 
 
 def test_they_fit_into_pipelines_searches_and_frames() -> None:

@@ -38,6 +38,8 @@ class LinearRegressor(TargetModel):
     """Least squares with a penalty or none, each target fitted by itself."""
 
     warm_start: bool = False
+    _column_is_one = True
+    """Whether one column of targets leaves `coef_` of one dimension, as scikit-learn does where there is a penalty."""
 
     @abstractmethod
     def _penalty(self, total: float) -> tuple[float, float]:
@@ -66,7 +68,7 @@ class LinearRegressor(TargetModel):
         l1, l2 = self._penalty(samples.total)
         mean = samples.mean(y)
         several = y.ndim == 2
-        shape = (*y.shape[1:], samples.n_features)
+        shape = (*(() if self._column_is_one and y.shape[1:] == (1,) else y.shape[1:]), samples.n_features)
         starts: list[tuple[Array, Array] | None] = [None] * (y.shape[1] if several else 1)
         if self.warm_start and getattr(self, "coef_", np.empty(0)).shape == shape:
             coefs, intercepts = self.coef_.reshape(-1, shape[-1]), np.atleast_1d(self.intercept_ - mean)
@@ -79,7 +81,7 @@ class LinearRegressor(TargetModel):
         constants = np.concatenate([one.intercept for one in solutions]) + mean
         passes = [one.n_iter for one in solutions]
         self.intercept_ = 0.0 if not self.fit_intercept else constants if several else float(constants[0])
-        self.n_iter_ = np.array(passes) if several else passes[0]
+        self.n_iter_ = np.array(passes) if len(shape) == 2 else passes[0]
         self.converged_ = all(one.converged for one in solutions)
         return self
 
@@ -115,6 +117,8 @@ class LinearRegression(LinearRegressor):
         feature_names_in_: their names; only of data frames, whose names are texts.
     """
 
+    _column_is_one = False
+
     def _penalty(self, total: float) -> tuple[float, float]:
         return 0.0, 0.0
 
@@ -142,7 +146,8 @@ class Ridge(LinearRegressor):
         scheme: likewise.
 
     Attributes:
-        coef_: as for `LinearRegression`, as are the others.
+        coef_: as for `LinearRegression`, but shape (n_features,) if y is one column, for which predictions are of shape
+            (n_samples,); as there are the others.
     """
 
     alpha: float = field(default=1.0, kw_only=False)
@@ -177,7 +182,8 @@ class ElasticNet(LinearRegressor):
         scheme: likewise.
 
     Attributes:
-        coef_: as for `LinearRegression`, as are the others.
+        coef_: as for `LinearRegression`, but shape (n_features,) if y is one column, for which predictions are of shape
+            (n_samples,); as there are the others.
     """
 
     alpha: float = field(default=1.0, kw_only=False)
