@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -35,6 +36,15 @@ class Finished:
     def sentence(self) -> str:
         """The last line of stderr."""
         return self.err.rstrip("\n").rpartition("\n")[2]
+
+
+def other(words: Sequence[object], *options: object) -> tuple[object, ...]:
+    """Return the words of a command with other values of some options, as each is given once."""
+    left = list(words)
+    for option in [word for word in options if word in left and str(word).startswith("--")]:
+        place = left.index(option)
+        del left[place : place + 2]
+    return (*left, *options)
 
 
 @cache

@@ -15,9 +15,10 @@ import pytest
 from .._internal.storage.exposed import exposed
 from ..bounded import PATIENCE
 from ..engines.mpi_jobs import environment, job
+from ..typed import other
 from .shop import SMALL, Typed
 
-RUN = ("train", "--data", "shop.csv", *SMALL, "--steps", 3)
+RUN = ("train", "--data", "shop.csv", *other(SMALL, "--steps", 3))
 PEERS = (
     "consensus",
     "--data",
@@ -40,7 +41,7 @@ LOSS = "import jax.numpy as jnp\ndef loss(w):\n    return jnp.sum(jnp.tanh(w) * 
 COMMANDS: list[tuple[object, ...]] = [
     (*RUN, "--out", "new/run", "--checkpoint-every", 1),
     (*RUN, "--scheme", "uncoded"),
-    ("compare", "--data", "shop.csv", *SMALL, "--steps", 3, "--out", "new/x"),
+    ("compare", "--data", "shop.csv", *other(SMALL, "--steps", 3), "--out", "new/x"),
     (*PEERS, "--out", "new/run"),
     ("shard", "shop.csv", "--categorical", "--tasks", 2, "--out", "new/shards"),
     ("plan", "--delays", "exponential(1)", "-w", 4, "--out", "new/plan"),

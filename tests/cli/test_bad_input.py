@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ..typed import other
 from .shop import Typed, write_shop
 
 AMAZON = ["RESOURCE", "MGR_ID", "ROLE_ROLLUP_1", "ROLE_ROLLUP_2", "ROLE_DEPTNAME", "ROLE_TITLE"]
@@ -16,7 +17,7 @@ SHOP = ("--data", "shop.csv", "--categorical", "--workers", 12)
 
 def refused(typed: Typed, *arguments: object) -> str:
     """Run a command that must be refused before any worker starts, and return the sentence."""
-    done = typed("train", "--out", "out", *arguments)
+    done = typed("train", *(() if "--out" in arguments else ("--out", "out")), *arguments)
     assert done.code == 2, done.err
     assert done.out == ""
     assert not Path("out").exists()  # the folder is made just before the workers start
@@ -67,12 +68,12 @@ def refused(typed: Typed, *arguments: object) -> str:
     ],
 )
 def test_settings_that_do_not_fit(typed: Typed, options: tuple[object, ...], said: str) -> None:
-    assert said in refused(typed, *SHOP, *options)
+    assert said in refused(typed, *other(SHOP, *options))
 
 
 def test_more_tasks_than_rows(typed: Typed, tmp_path: Path) -> None:
     write_shop(tmp_path / "shop.csv", n_rows=20)
-    sentence = refused(typed, *SHOP, "--workers", 17, "--scheme", "uncoded")
+    sentence = refused(typed, *other(SHOP, "--workers", 17), "--scheme", "uncoded")
     said = "--scheme 'uncoded' with 17 workers: the number of its tasks must be at most the number of training samples"
     assert f"{said} (16)" in sentence
 

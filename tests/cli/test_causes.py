@@ -22,6 +22,7 @@ from erasurehead import codes
 from erasurehead.errors import InvalidArgument
 
 from ..bounded import PATIENCE
+from ..typed import other
 from .shop import SMALL, Typed
 
 SHOP = ("--data", "shop.csv", *SMALL)
@@ -205,9 +206,9 @@ NUMBERS: list[tuple[tuple[object, ...], str]] = [
     (("codes", "show", "uncoded(50000)"), "The analysis of uncoded of 50,000 workers would take about"),
     (("codes", "show", "design_for(100000, 99999)"), "needs about"),
     (("plan", "--delays", "exponential(0.1)", "-w", 1000000), "A plan of 54 settings for 1,000,000 workers would take"),
-    (("train", *SHOP, "-w", 10000000), "A run of 10,000,000 workers needs about"),
+    (("train", *other(SHOP, "--workers", 10000000)), "A run of 10,000,000 workers needs about"),
     (("consensus", "--data", "shop.csv", "--peers", 10000000), "A run of 10,000,000 peers needs about"),
-    (("compare", *SHOP, "-w", 10000000), "A run of 10,000,000 workers needs about"),
+    (("compare", *other(SHOP, "--workers", 10000000)), "A run of 10,000,000 workers needs about"),
 ]
 
 
@@ -351,7 +352,7 @@ def test_a_damaged_encoding_is_named_by_its_key(typed: Typed) -> None:
 @pytest.mark.parametrize("stream", ["<&- >&- 2>&-", "2>&1 | head -c 1 >/dev/null"])
 def test_streams_of_a_new_interpreter(shop: Path, stream: str) -> None:
     """Those of each command are in `test_streams.py`."""
-    words = ["train", "--data", "shop.csv", *map(str, SMALL), "--steps", "3", "--out", "run"]
+    words = ["train", "--data", "shop.csv", *map(str, other(SMALL, "--steps", 3)), "--out", "run"]
     quoted = " ".join(f"'{word}'" for word in words)
     line = f"{sys.executable} -c 'from erasurehead.cli import main; main()' {quoted} {stream}"
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}

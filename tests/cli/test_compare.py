@@ -10,6 +10,7 @@ import pytest
 
 from erasurehead.runs import RunFolder
 
+from ..typed import other
 from .shop import SMALL, Typed
 
 
@@ -102,7 +103,7 @@ def test_schemes_of_one_name_are_told_apart(typed: Typed, shop: Path) -> None:
 
 @pytest.mark.slow
 def test_a_comparison_is_overwritten_only_when_that_is_said(typed: Typed, shop: Path) -> None:
-    command = ("compare", "--data", shop, *SMALL, "-o", "x", "--steps", 2)
+    command = ("compare", "--data", shop, *other(SMALL, "--steps", 2), "-o", "x")
     assert typed(*command).code == 0
     again = typed(*command)
     assert (again.code, "'x' is already in use" in again.sentence) == (2, True)
@@ -122,9 +123,7 @@ def test_a_scheme_that_fails_is_a_row_and_the_others_go_on(typed: Typed) -> None
         "line.npy",
         "--loss",
         "least_squares",
-        *SMALL[1:],
-        "--steps",
-        150,
+        *other(SMALL[1:], "--steps", 150),
         "--rate",
         1.5,
         "--optimizer",

@@ -12,6 +12,7 @@ import pytest
 from erasurehead.runs import RunFolder
 
 from ..bounded import PATIENCE
+from ..typed import other
 from .shop import SMALL, Typed
 
 
@@ -35,11 +36,35 @@ def test_resuming_is_an_option_and_no_command(typed: Typed) -> None:
     assert "To resume a run: erasurehead train --resume FOLDER." in done.err
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("train --data a.csv --data b.csv", "--data must be given once, and not 2 times; put the rows of several"),
+        ("train --scheme=uncoded --scheme uncoded", "--scheme must be given once, and not 2 times"),
+        ("compare --standardize --no-standardize", "--standardize must be given once, and not 2 times"),
+        (
+            "predict runs/a b.csv --threshold 1 --threshold 0 --threshold 1",
+            "--threshold must be given once, and not 3 times",
+        ),
+        ("codes compare uncoded -o a --out b", "--out must be given once, and not 2 times"),
+    ],
+)
+def test_an_option_of_one_value_is_not_given_again(typed: Typed, words: str, sentence: str) -> None:
+    done = typed(*words.split())
+    assert done.code == 2
+    assert sentence in done.sentence
+
+
+def test_a_list_goes_on_and_a_switch_may_be_said_again(typed: Typed) -> None:
+    done = typed("train", "-q", "-q", "--data", "no.csv", "--drop", "a", "--drop", "b")
+    assert "There is no file 'no.csv'" in done.sentence
+
+
 @pytest.mark.slow
 @pytest.mark.processes
 def test_records_are_not_said_to_be_in_a_folder_that_is_not_there(shop: Path) -> None:
     pytest.importorskip("mpi4py")
-    arguments = ["train", "--data", shop, *SMALL, "--engine", "mpi", "--out", "run"]
+    arguments = ["train", "--data", shop, *other(SMALL, "--engine", "mpi"), "--out", "run"]
     command = [sys.executable, "-c", "from erasurehead.cli import main; main()", *map(str, arguments)]
     done = subprocess.run(command, cwd=shop.parent, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 1, done.stderr

@@ -19,6 +19,7 @@ from erasurehead.cli import _plan_asked as plan_asked, _plan_pages as plan_pages
 from erasurehead.delays import Trace
 
 from ..run_files import read_config
+from ..typed import other
 from .shop import Typed
 
 SHORT = ("-s", "exact(load=3)", "-s", "erasurehead(load=3, wait_for=5)", "-s", "ignore_stragglers(wait_for=9)")
@@ -416,7 +417,7 @@ class TestWhatATaskTakes:
     def test_with_data_it_is_measured_and_larger_loads_are_tried_and_the_run_file_does_as_planned(
         self, typed: Typed
     ) -> None:
-        several = (*self.QUICK, "--repeats", 3)  # in a single draw, a smaller load may win by chance
+        several = other(self.QUICK, "--repeats", 3)  # in a single draw, a smaller load may win by chance
         done = typed("plan", *MODEL, *SHOP, *several, "--late", "carry", "--out", "p", "--json")
         assert done.code == 0, done.err
         found = done.json
@@ -506,8 +507,9 @@ class TestWhatATaskTakes:
         monkeypatch.setattr(planning, "plan", partial(planning.plan, steps=64))  # a quarter: trials decide here
         write_rows(exponential(steps=60, workers=6))
         measured(0.5)
-        options = ("--trace", "latencies.csv", "--scale-with-load", "--late", "carry", *SHOP, *self.QUICK)
-        found = typed("plan", *options, "--repeats", 3, "--max-load", 6, "--json").json  # one draw would be luck
+        options = ("--trace", "latencies.csv", "--scale-with-load", "--late", "carry", *SHOP, "--max-load", 6)
+        repeated = other(self.QUICK, "--repeats", 3)  # one draw would be luck
+        found = typed("plan", *options, *repeated, "--json").json
         assert (found["seconds_per_task"], found["seconds_per_task_from"]) == (0.0, "delays")
         own = {row["setting"]: row for row in found["settings"] if row["setting"].startswith("adaptive")}
         sums = {row["load"]: row["trial"]["seconds"] for row in own.values() if "multi_message" not in row["setting"]}

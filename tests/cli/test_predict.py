@@ -14,12 +14,13 @@ import pytest
 from erasurehead.datasets._base import split_rows
 from erasurehead.runs import RunFolder, TrainedModel
 
+from ..typed import other
 from .shop import SMALL, Typed, write_shop
 
 
 @pytest.fixture
 def trained(typed: Typed, shop: Path) -> str:
-    assert typed("train", "--data", shop, *SMALL, "--steps", 40, "--out", "model", "--quiet").code == 0
+    assert typed("train", "--data", shop, *other(SMALL, "--steps", 40), "--out", "model", "--quiet").code == 0
     return "model"
 
 

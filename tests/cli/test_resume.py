@@ -15,6 +15,7 @@ from erasurehead.runs import RunFolder
 
 from ..bounded import PATIENCE
 from ..forks import Forked
+from ..typed import other
 from .shop import SMALL, Typed
 
 NAMES = ("steps.jsonl", "arrivals.jsonl", "evaluations.jsonl", "model.safetensors")
@@ -85,9 +86,9 @@ def test_a_run_that_is_ended_in_the_middle_goes_on_to_the_same_bits(typed: Typed
 
 @pytest.mark.slow
 def test_a_full_disk_is_a_sentence_and_the_run_goes_on_when_there_is_room(typed: Typed, shop: Path) -> None:
-    typed("train", "--data", shop, *SMALL, "--steps", 60, "--out", "whole", "--quiet")
+    typed("train", "--data", shop, *other(SMALL, "--steps", 60), "--out", "whole", "--quiet")
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))"
-    options = ("train", "--data", shop, *SMALL, "--steps", 60, "--out", "run", "--checkpoint-every", 1)
+    options = ("train", "--data", shop, *other(SMALL, "--steps", 60), "--out", "run", "--checkpoint-every", 1)
     full = started(*options, before=limit)
     _, said = full.communicate(timeout=PATIENCE)
     assert full.returncode == 1
@@ -157,7 +158,7 @@ def test_a_finished_run_can_be_continued(typed: Typed, shop: Path) -> None:
     typed("train", "--data", shop, *SMALL, "--out", "run", "--quiet")
     done = typed("train", "--resume", "run", "--steps", 20, "--json")
     assert (done.json["steps"], done.json["resumed"]) == (20, [12])
-    typed("train", "--data", shop, *SMALL, "--steps", 20, "--out", "whole", "--quiet")
+    typed("train", "--data", shop, *other(SMALL, "--steps", 20), "--out", "whole", "--quiet")
     assert content("run") == content("whole")
     assert os.listdir("run/checkpoints")
 
@@ -267,9 +268,9 @@ def test_a_disk_that_is_full_for_good_leaves_the_figures_and_says_that_the_model
 def test_a_resumed_run_names_its_data_as_a_whole_one_does(typed: Typed, shop: Path) -> None:
     """Where it was found again was said in place of what had been typed."""
     words = ("train", "--data", shop.name, *SMALL, "--out", "run", "--quiet")
-    typed(*words, "--steps", 12)
+    typed(*words)
     whole = RunFolder.open("run").summary
-    typed(*words, "--steps", 6, "--overwrite")
+    typed(*other(words, "--steps", 6), "--overwrite")
     assert typed("train", "--resume", "run", "--steps", 12).code == 0
     resumed = RunFolder.open("run").summary
     assert resumed["data"] == whole["data"]

@@ -15,6 +15,7 @@ from erasurehead.runs import RunFolder
 
 from ..bounded import PATIENCE
 from ..forks import Forked
+from ..typed import other
 from .shop import SMALL, Typed
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
@@ -196,7 +197,12 @@ def struck(recorder, row, x):
         os.kill(os.getpid(), {int(number)})
 Recorder.on_step_end = struck
 """
-    words = ("train", "--data", "shop.csv", *SMALL, "--engine", "processes", "--delays", "none()", "--steps", 100_000)
+    words = (
+        "train",
+        "--data",
+        "shop.csv",
+        *other(SMALL, "--engine", "processes", "--delays", "none()", "--steps", 100_000),
+    )
     process = started(*words, "--out", "run", before=before)
     out, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, said

@@ -11,6 +11,7 @@ import pytest
 from erasurehead.runs import Experiment, RunFolder
 
 from ..run_files import read_config
+from ..typed import other
 from .shop import SMALL, Typed
 
 
@@ -237,7 +238,7 @@ def test_an_earlier_run_is_overwritten_only_when_that_is_said(typed: Typed, shop
     again = typed("train", "--data", shop, *SMALL, "--out", "x")
     assert (again.code, len(RunFolder.open("x").run.steps)) == (2, 12)
     assert "'x' is already in use" in again.sentence
-    again = typed("train", "--data", shop, *SMALL, "--out", "x", "--steps", 4, "--overwrite")
+    again = typed("train", "--data", shop, *other(SMALL, "--steps", 4), "--out", "x", "--overwrite")
     assert (again.code, len(RunFolder.open("x").run.steps)) == (0, 4)
     Path("x/precious.txt").write_text("mine")
     again = typed("train", "--data", shop, *SMALL, "--out", "x", "--overwrite")

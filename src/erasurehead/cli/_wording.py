@@ -59,16 +59,18 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
 
-        typed = [*args]
-        ctx.meta[_TYPED] = typed
+        given = dict[str, Any]()
+        ctx.meta[_TYPED] = [*args]
         try:
+            given, _, order = self.make_parser(ctx).parse_args([*args])
+            if not ctx.resilient_parsing:
+                _refuse_repeated(order)
             return super().parse_args(ctx, args)
         except BadParameter as error:
             parameter: Any = error.param
             if parameter is None or "issing" in type(error).__name__:
                 raise
-            name, value = _as_given(parameter, typed, ctx)
-            raise InvalidArgument(name, _rule(error.message), value) from None
+            raise InvalidArgument(_named(parameter), _rule(error.message), given.get(parameter.name)) from None
         except Exception as error:  # raised by typer, which may include a copy of click, or by click; by --help, too
             unknown = str(getattr(error, "option_name", ""))
             if unknown and (sentence := self._elsewhere(unknown, ctx.command_path)):
@@ -177,6 +179,11 @@ def _placed(parameter: Any) -> bool:
     return parameter.param_type_name == "argument"
 
 
+def _named(parameter: Any) -> str:
+    """Return the name of an option or an argument, as errors show it."""
+    return parameter.metavar.strip("[].") if _placed(parameter) else parameter.opts[0]
+
+
 def _rule(message: str) -> str:
     """Convert typer's message about a value of the wrong type or out of range to a rule, such as "must be a number"."""
     if "range" not in message and "integer" in message:
@@ -187,22 +194,12 @@ def _rule(message: str) -> str:
     return "must be a number" if "float" in message else f"must be valid: {message.removesuffix('.')}"
 
 
-def _as_given(parameter: Any, typed: list[str], ctx: Any) -> tuple[str, str | None]:
-    """Return the name of an option or argument, and the text that was given for it; None if it is not found."""
-    if parameter.param_type_name == "argument":
-        name = str(parameter.metavar or parameter.name).strip("[].")
-        place = [item for item in ctx.command.params if item.param_type_name == "argument"].index(parameter)
-        return name, next(iter([text for text in typed if text[:1] != "-"][place:]), None)
-    for place, text in enumerate(typed):
-        name, equals, value = text.partition("=")
-        if name in parameter.opts and equals:
-            return parameter.opts[0], value
-        if text in parameter.opts and place + 1 < len(typed):
-            return parameter.opts[0], typed[place + 1]
-        short = next((name for name in parameter.opts if len(name) == 2 and text.startswith(name)), None)
-        if short is not None:
-            return parameter.opts[0], text[2:]
-    return parameter.opts[0], None
+def _refuse_repeated(typed: list[Any]) -> None:
+    """Raise if an option of one value is among those that were typed more than once: typer silently takes the last."""
+    for one in typed:
+        if (times := typed.count(one)) > 1 and not one.multiple and (not one.is_flag or one.secondary_opts):
+            hint = "put the rows of several files into one" if one.name == "data" else ""
+            raise InvalidArgument(one.opts[0], f"must be given once, and not {times} times", hint=hint)
 
 
 def _refuse_empty(ctx: Any) -> None:
@@ -210,11 +207,10 @@ def _refuse_empty(ctx: Any) -> None:
 
     for parameter in ctx.command.params:
         given: Any = ctx.params.get(parameter.name)
-        texts = cast("list[Any]", [*given] if isinstance(given, list | tuple) else [given])
+        texts = cast("list[Any]", given if isinstance(given, list) else [given])
         if parameter.name not in _MAY_BE_EMPTY and any(isinstance(text, str) and not text.strip() for text in texts):
-            name = parameter.opts[0] if parameter.param_type_name == "option" else parameter.metavar or parameter.name
             hint = "" if parameter.required else "leave it out for the default"
-            raise InvalidArgument(str(name).strip("[]."), "must not be empty", "", hint)
+            raise InvalidArgument(_named(parameter), "must not be empty", "", hint)
 
 
 def in_users_words(error: InvalidArgument, ctx: Any) -> InvalidArgument:
@@ -232,13 +228,13 @@ def in_users_words(error: InvalidArgument, ctx: Any) -> InvalidArgument:
         keys_in_it = r"\b([a-z]+\.\w+|scheme(?= was ))"
         error = error.but(sentence=re.sub(keys_in_it, lambda key: _as_option(key[0], ctx), error.sentence))
     parameter = _parameter(subject, ctx)
-    if parameter is None or (parameter.param_type_name == "option" and not _typed(parameter, ctx) and _file(ctx)):
+    if parameter is None or (not _placed(parameter) and not _typed(parameter, ctx) and _file(ctx)):
         if parameter is None or "." in subject or subject in _SECTIONS:
             return _in_file(error, subject, ctx)
         key = _key(parameter.opts, subject)
         return _in_file(error.about(key) if key != subject else error, key, ctx)
     if _placed(parameter):
-        return _as_typed(error.about(str(parameter.metavar or subject).strip("[].")), parameter, ctx)
+        return _as_typed(error.about(_named(parameter)), parameter, ctx)
     return _as_typed(error.about(_option(subject)), parameter, ctx)
 
 
