@@ -128,6 +128,19 @@ def test_the_wait_is_drawn_beside_its_limits(page: Browser, run_folder: Path, tm
     assert any(text.startswith("median ") for text in texts)
 
 
+def test_arrows_scroll_a_table_that_is_too_wide_and_move_the_figures_otherwise(
+    page: Browser, run_folder: Path, tmp_path: Path
+) -> None:
+    shown(page, write_report(run_folder, tmp_path / "run.html"))
+    left_to_the_table = """(() => {
+        const key = new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true, cancelable: true });
+        return document.getElementById("marks").dispatchEvent(key);
+    })()"""
+    assert not page.ask(left_to_the_table)
+    page.ask("document.getElementById('marks').closest('table').style.width = '4000px'")
+    assert page.ask(left_to_the_table)
+
+
 def test_a_comparison(page: Browser, tmp_path: Path) -> None:
     for name in ("one", "two"):
         trained(tmp_path / "both" / name, steps=10)
