@@ -100,7 +100,7 @@ def test_where_delays_grow_with_the_load_tasks_are_sent_one_by_one_and_training_
             assert set(range(PIECES)) <= {row.unit for row in rows} <= set(range(LOAD * PIECES))
             assert {row.step for row in rows} == set(range(step, len(run.steps)))
     assert np.median(ratios) > 1.08
-    assert back <= 1  # by chance
+    assert back == 0  # though it may be, by chance
 
 
 @pytest.mark.parametrize("late", ["carry", "preempt"])
@@ -115,7 +115,7 @@ def test_where_they_do_not_it_is_the_same_run_to_the_bit(late: str) -> None:
             continue
         tried += 1
         assert sum(by_task(run)) <= 3
-    assert tried <= 1
+    assert tried == 0
 
 
 @pytest.mark.parametrize("late", ["carry", "preempt"])
