@@ -10,7 +10,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,7 @@ import pytest
 
 from erasurehead import schemes
 from erasurehead.delays import Delays
-from erasurehead.engines import Arrived, MessageSpec, ProcessEngine, Program, VirtualEngine, _outside
-from erasurehead.engines._base import WORKED
+from erasurehead.engines import Arrived, MessageSpec, ProcessEngine, Program, VirtualEngine
 from erasurehead.engines._packed_program import ArrayCache, pack
 from erasurehead.errors import InvalidArgument
 from erasurehead.optimizers import Nesterov
@@ -63,21 +62,6 @@ def test_closing_ends_every_worker_at_once_whatever_it_does(late: str) -> None:
         begin = time.monotonic()
     assert time.monotonic() - begin < 5.0
     assert left_of(pids, 1.0) == []
-
-
-@pytest.mark.parametrize(("cores", "wanted"), [(1, 3.0), (2, 1.5), (8, 1.0)])
-def test_workers_are_told_how_many_of_them_share_a_core(
-    cores: int, wanted: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_outside, "usable_cores", lambda: cores)
-    with ProcessEngine() as engine:
-        start(engine, [Echo(worker, (worker,)) for worker in range(3)])
-        for number, asks in enumerate((True, False)):
-            engine.submit(replace(order(number), note={WORKED: True} if asks else {}))
-            came = arrivals(engine, 3)
-            assert all((one.worked is not None) == asks for one in came)
-            assert engine._outgoing is not None
-            assert engine._outgoing.encoded.open().note == ({WORKED: wanted} if asks else {})
 
 
 SCRIPT = """

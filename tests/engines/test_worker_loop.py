@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,16 +10,15 @@ import pytest
 
 from erasurehead.delays import Fixed
 from erasurehead.engines import MessageSpec, Order, _worker_loop as worker_loop
-from erasurehead.engines._base import WORKED
-from erasurehead.engines._worker_loop import OutgoingMessage, Room, Transport, WorkerLoop
+from erasurehead.engines._worker_loop import Room, Transport, WorkerLoop
 from erasurehead.testing._programs import Echo
 
 
 class Clock(Transport):
     """One order; each wait is too long, by so many seconds."""
 
-    def __init__(self, late: float, note: Mapping[str, Any] | None = None) -> None:
-        self.now, self.late, self.taken, self.note = 0.0, late, False, note or {}
+    def __init__(self, late: float) -> None:
+        self.now, self.late, self.taken = 0.0, late, False
 
     def monotonic(self) -> float:
         return self.now
@@ -34,7 +32,7 @@ class Clock(Transport):
 
     def take(self) -> Order | None:
         self.taken = True
-        return Order(0, (np.ones(3),), round=0, note=self.note)
+        return Order(0, (np.ones(3),), round=0)
 
     def copied(self) -> bool:
         return True
@@ -72,21 +70,3 @@ def test_the_time_that_a_delay_takes_to_be_drawn_is_part_of_it(monkeypatch: pyte
     loop = WorkerLoop(0, Echo(0, (0, 1, 2, 3)), Tedious(((0.1,),)), "preempt", clock)
     ends = [clock.now for _ in itertools.islice(loop.answers(), 4)]
     assert ends == pytest.approx([0.1, 0.2, 0.3, 0.4])
-
-
-@pytest.mark.parametrize(("note", "wanted"), [({}, None), ({WORKED: True}, 0.02), ({WORKED: 7.5}, 0.15)])
-def test_work_counts_as_often_as_workers_share_a_core(
-    note: Mapping[str, Any], wanted: float | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = Clock(0.0, note)
-
-    class Slow(Echo):
-        def compute(self, *args: Any) -> None:
-            clock.now += 0.02
-            super().compute(*args)
-
-    monkeypatch.setattr(worker_loop, "time", clock)
-    answer = next(WorkerLoop(0, Slow(0, (0,)), Fixed(((0.1,),)), "preempt", clock).answers())
-    assert isinstance(answer, OutgoingMessage)
-    assert answer.worked == (None if wanted is None else pytest.approx(wanted))
-    assert clock.now == pytest.approx(0.12)

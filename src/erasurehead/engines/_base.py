@@ -36,8 +36,7 @@ TURNS = "turns"
 place among those of its worker. Without it, programs send them in the order of `sent`."""
 
 WORKED = "worked"
-"""In the note of an order: each message is to say how long its worker worked on it (`Arrived.worked`), times this
-number, which is how many workers share a core when all of them are at work."""
+"""In the note of an order: each message is to say how long its worker worked on it (`Arrived.worked`)."""
 
 UNTIL_NEWER = "until_newer"
 """In the note of an order: a worker sends one message after the other until a newer order is out, and takes that one
@@ -248,8 +247,7 @@ class Arrived:
             then raise `MessageLost` if computing fails.
         lease: the lease that `Engine.release` ends; None if there is none.
         worked: for how many seconds the worker computed: what would be twice as long if there were twice as much to
-            compute, an injected delay of that kind included. Where workers share cores, it is as long as if all of them
-            were at it. None where the order does not ask, or nobody says.
+            compute, an injected delay of that kind included. None where the order does not ask, or nobody says.
     """
 
     worker: int

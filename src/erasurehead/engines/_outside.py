@@ -11,14 +11,13 @@ import selectors
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from erasurehead._internal.late_work import LateWork, check_late
-from erasurehead._internal.resources import usable_cores
 from erasurehead.delays import Delays
 from erasurehead.delays._text import as_delays
-from erasurehead.engines._base import CLOSED, WORKED, Arrived, Engine, Event, NoRoom, Offered, Order, Program
+from erasurehead.engines._base import CLOSED, Arrived, Engine, Event, NoRoom, Offered, Order, Program
 from erasurehead.engines._buffers import MessageSlots, OrderBuffers
 from erasurehead.engines._encoded_order import EncodedOrder, encode_order
 from erasurehead.engines._fault_injection import FaultInjection
@@ -34,13 +33,11 @@ class Outgoing:
 
     Arguments:
         order: what to do.
-        crowd: how many workers of this machine share a core when all of them are at work, at least 1.
     """
 
-    def __init__(self, order: Order, crowd: float) -> None:
+    def __init__(self, order: Order) -> None:
         self.order = order
-        asks = order.note.get(WORKED, False)
-        self.encoded: EncodedOrder = encode_order(replace(order, note={**order.note, WORKED: crowd}) if asks else order)
+        self.encoded: EncodedOrder = encode_order(order)
         self._form: Any = None
 
     def form(self, make: Callable[[EncodedOrder], Any]) -> Any:
@@ -88,7 +85,6 @@ class OutsideEngine(Engine, FaultInjection, Generic[State]):
         self._order_buffers = OrderBuffers()
         self._selector = selectors.DefaultSelector()
         self._outgoing: Outgoing | None = None
-        self._cores = usable_cores()
         self._round = -1
         self._closed = False
 
@@ -106,8 +102,7 @@ class OutsideEngine(Engine, FaultInjection, Generic[State]):
             self._round = order.round
             self._leases.end_all()
         if self._outgoing is None or self._outgoing.order is not order:
-            beside = sum(state.beside for state in self._workers.values())
-            self._outgoing = Outgoing(order, max(1.0, beside / self._cores))
+            self._outgoing = Outgoing(order)
         asked = list(self._workers if workers is None else workers)
         chosen = [self._workers[worker] for worker in asked if worker in self._workers]
         for state in chosen:

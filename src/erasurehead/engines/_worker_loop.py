@@ -232,8 +232,7 @@ class WorkerLoop:
             begun, seconds = time.monotonic(), 0.0
             self.program.compute(spec, taken, room.vector)
             ended = time.monotonic()  # to draw a delay takes time, too, which is part of it
-            times = float(order.note.get(WORKED, 0.0))
-            self._worked = times * (ended - begun) if times else None
+            self._worked = ended - begun if order.note.get(WORKED, False) else None
             if self.delays is not None:
                 draw, number, step, posted = self.delays.seconds, self.number, order.step, order.posted
                 seconds = delay_of(spec, unit, lambda unit, work: draw(number, step, unit, work, posted))
