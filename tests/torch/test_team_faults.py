@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from unittest.mock import Mock
 
 import pytest
@@ -100,6 +101,18 @@ def test_one_hangs_and_goes_on(rank: int) -> None:
     gaps = [other.seconds - one.seconds for one, other in zip(result.versions, result.versions[1:], strict=False)]
     assert max(gaps) < (2 * LEASE if rank == 0 else 0.6)
     assert all(added(result, number) >= 89 for number in range(RANKS) if number != rank)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [0.0, 0.3, 0.8])
+def test_who_gathers_hangs_as_soon_as_one_has_come_back(after: float) -> None:
+    """The two that are left are most of the team, and know it from the first version that all three belong to."""
+    first = Hang(2, 1.0, 9.0)
+    back = next(one for one in run(first, steps=120, ranks=3).versions if one.term and len(one.members) == 3)
+    result = run(first, Hang(0, back.seconds + after + 1e-6, back.seconds + 15.0), steps=300, ranks=3)
+    assert all(model is not None for model in result.returned)
+    times = [one.seconds for one in result.versions if one.seconds > 2.0]
+    assert max(other - one for one, other in pairwise(times)) < 2 * LEASE
 
 
 def test_one_that_hangs_until_all_others_have_ended_is_told() -> None:

@@ -204,7 +204,7 @@ class Membership:
         port.send(self._others(self.view.members), head)
         if self._free(self.rank, now):
             self._support(self.rank, now)
-            self._echo(self.rank, now)
+            self._echo(port, self.rank, now)
 
     # Claims
 
@@ -326,16 +326,21 @@ class Membership:
         """Note that a member has stored the view, and supports this rank."""
         if self.gathers and head.term == self.view.term:
             self._heard[sender] = port.now()
-            self._echo(sender, head.seconds)
+            self._echo(port, sender, head.seconds)
 
-    def _echo(self, rank: int, stamp: float) -> None:
+    def _echo(self, port: MemberPort, rank: int, stamp: float) -> None:
         self._echoes[rank] = max(stamp, self._echoes.get(rank, stamp))
-        self._settle()
+        self._settle(port)
 
-    def _settle(self) -> None:
-        stored = frozenset(self._echoes)
-        if self.gathers and all(enough(stored, members, self.ended) for members in self.view.before):
+    def _settle(self, port: MemberPort) -> None:
+        """Settle the view if enough have stored it, and tell all before a version is closed.
+
+        Who does not know that it is settled needs enough members of those before, too, if this rank falls silent.
+        """
+        stored, before = frozenset(self._echoes), self.view.before
+        if before and self.gathers and all(enough(stored, members, self.ended) for members in before):
             self.view = self.view._replace(before=())
+            self._ping(port, port.now())
 
     def on_hello(self, port: MemberPort, sender: int, head: Head) -> None:
         """Let a rank in, or tell it that it is in."""
@@ -355,6 +360,6 @@ class Membership:
         self._joining -= ranks
         if gone:
             self._retry = port.now() + LEASE / 10.0 * self._place()
-        self._settle()
+        self._settle(port)
         self.elect(port)
         self.on_time(port)
