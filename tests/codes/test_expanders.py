@@ -65,6 +65,12 @@ def test_mean_one_step_error_of_a_regular_graph() -> None:
     assert np.mean(draws) == pytest.approx(0.565, rel=0.2)  # SCHEMES 2b, of one draw
 
 
+@pytest.mark.parametrize("side", [1, 1_001, 10**6, 10**30])
+def test_a_grid_of_more_than_a_million_workers_is_refused(side: int) -> None:
+    with pytest.raises(InvalidArgument, match=r"side must be at (least 2|most 1000)"):
+        margulis(side)
+
+
 def test_margulis_agrees_with_networkx() -> None:
     graph = networkx.margulis_gabber_galil_graph(5)
     index = {node: node[0] * 5 + node[1] for node in graph}

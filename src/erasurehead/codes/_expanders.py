@@ -118,7 +118,7 @@ def margulis(side: int) -> GradientCode:
     """The expander of Margulis, Gabber and Galil on a square grid: 8 edges per vertex, no randomness.
 
     Arguments:
-        side: side of the grid, at least 2; there are side^2 workers and tasks.
+        side: side of the grid, from 2 to 1,000; there are side^2 workers and tasks.
 
     Structure:
         decoder: `"least_squares"`; mean_load (8, the sum of a row), second_eigenvalue (at most 5 sqrt(2) = 7.07).
@@ -132,7 +132,7 @@ def margulis(side: int) -> GradientCode:
     >>> code.n_workers, code.structure.second_eigenvalue < 7.08
     (25, True)
     """
-    side = check_count("side", side, at_least=2)
+    side = check_count("side", side, 2, 1_000)  # with a million workers
     x, y = np.divmod(np.arange(side**2), side)
     along_x = [(x + sign * (2 * y + odd)) % side * side + y for sign in (1, -1) for odd in (0, 1)]
     along_y = [x * side + (y + sign * (2 * x + odd)) % side for sign in (1, -1) for odd in (0, 1)]
