@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -126,6 +128,34 @@ def test_it_survives_json_to_the_bit() -> None:
 def test_other_json_is_refused(text: str, said: str) -> None:
     with pytest.raises(DataError, match=said):
         Encoding.from_json(text)
+
+
+def test_json_that_was_edited_until_its_parts_do_not_fit_is_refused() -> None:
+    def said(change: Callable[[dict[str, Any]], object]) -> str:
+        data = json.loads(_fit().to_json())
+        change(data)
+        with pytest.raises(DataError) as raised:
+            Encoding.from_json(json.dumps(data))
+        return str(raised.value)
+
+    town, both = (
+        next(
+            place
+            for place, one in enumerate(json.loads(_fit().to_json())["features"])
+            if len(one.get("one_hot", ())) == n
+        )
+        for n in (1, 2)
+    )
+    assert "labels of two kinds have two classes, but there are 1" in said(
+        lambda data: data["target"]["classes"]["texts"].pop()
+    )
+    assert "one_hot must name a column, or several with keys" in said(
+        lambda data: data["features"][town]["one_hot"].clear()
+    )
+    assert "one_hot must name a column, or several with keys" in said(lambda data: data["features"][both].pop("keys"))
+    assert "there are 6 combinations of town x shop, and a key beyond them" in said(
+        lambda data: data["features"][both]["keys"].append(9)
+    )
 
 
 def _write(path: Path, rows: Sequence[Sequence[object]]) -> Path:

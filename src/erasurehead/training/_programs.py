@@ -199,14 +199,8 @@ class CodedProgram(Program):
 
     def _restricted(self, point: Array) -> list[Array]:
         """Return a copy of a model restricted to what each shard touches, one for all that touch all of it."""
-        whole, local = None, list[Array]()
-        for shard in self.shards:
-            if shard.support is not None:
-                local.append(freeze(shard.take(point)))
-                continue
-            whole = freeze(shard.take(point)) if whole is None else whole
-            local.append(whole)
-        return local
+        whole = next((freeze(shard.take(point)) for shard in self.shards if shard.support is None), point)
+        return [whole if shard.support is None else freeze(shard.take(point)) for shard in self.shards]
 
     def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
         recipe, (inner, kept, alone, reports, asking) = self._recipes[spec.message], taken

@@ -42,6 +42,10 @@ class OneHot:
     columns: tuple[str, ...] = field(metadata={KEY: "one_hot"})
     keys: Annotated[IntArray, STEPS] | None = None
 
+    def __post_init__(self) -> None:
+        if not self.columns or (self.keys is None) != (len(self.columns) == 1):
+            raise Unfit("one_hot must name a column, or several with keys")
+
     @property
     def label(self) -> str:
         """Its name in reports."""

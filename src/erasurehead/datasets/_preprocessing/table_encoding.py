@@ -5,6 +5,7 @@ A missing number becomes the mean of its column, and a missing category none of 
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -340,10 +341,12 @@ class TableEncoding(Encoding, kind="table"):
         dialect = {key: data.get(key) for key in ("delimiter", "decimal", "quotes")}
         encoding = super().from_dict({**data, "dialect": {**dialect, "missing": data.get("missing") or []}})
         names = encoding.columns if data.get("renamed") else ()
-        for feature in encoding.features:
-            for name in feature.columns if isinstance(feature, OneHot) else ():
-                if name not in encoding.vocabularies:
-                    raise Unfit(f"there is no vocabulary of column {name!r}")
+        for feature in (one for one in encoding.features if isinstance(one, OneHot)):
+            if lacks := [name for name in feature.columns if name not in encoding.vocabularies]:
+                raise Unfit(f"there is no vocabulary of column {lacks[0]!r}")
+            most = math.prod(encoding.vocabularies[name].size for name in feature.columns)
+            if feature.keys is not None and (feature.keys >= most).any():
+                raise Unfit(f"there are {most} combinations of {feature.label}, and a key beyond them")
         if data.get("version", VERSION) < VERSION:
             _check_exact({**encoding.vocabularies, encoding.target.name: encoding.target.classes})
         written = encoding.dialect

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from erasurehead._internal.arrays import BoolArray, IntArray
+from erasurehead._internal.storage.sealed import Unfit
 from erasurehead._internal.typed import POSITIVE, one_of
 from erasurehead.datasets._encoded import TASKS, Labels, Task
 from erasurehead.datasets._preprocessing.vocabulary import (
@@ -49,6 +50,10 @@ class Target:
     unit: Annotated[float, POSITIVE] = 1.0
     others: Annotated[Literal["refuse", "drop"], one_of("refuse", "drop")] = "refuse"
     aliases: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.task == "logistic" and self.classes is not None and self.classes.size != 2:
+            raise Unfit(f"labels of two kinds have two classes, but there are {self.classes.size}")
 
     @property
     def names(self) -> tuple[str, ...]:
