@@ -6,14 +6,14 @@ import json
 import math
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from erasurehead._internal.resumable import Resumable
+from erasurehead._internal.resumable import Resumable, to_plain
 from erasurehead._internal.state_json import decode, encode
 from erasurehead._internal.storage.sealed import Unfit
 from erasurehead.errors import InvalidArgument
@@ -217,3 +217,15 @@ def test_what_was_never_saved_is_an_error_that_checkpoints_refuse(parts: Any) ->
 def test_a_record_that_is_not_declared_is_not_built() -> None:
     with pytest.raises(LookupError):
         Inner().restore({"count": {"Slice": [[], 0.0]}})
+
+
+@dataclass(frozen=True)
+class Named:
+    """A record with a field that only a keyword gives."""
+
+    tasks: tuple[int, ...]
+    loss: float = field(default=0.0, kw_only=True)
+
+
+def test_no_field_of_a_record_is_left_out_of_a_state() -> None:
+    assert to_plain(Named((1,), loss=2.0), (Named,)) == {"Named": [to_plain((1,)), 2.0]}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pickle
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
+from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, ClassVar, cast
 
@@ -104,6 +105,12 @@ def _bits(value: object) -> bytes:
         return b""
 
 
+@cache
+def _record_names(kind: Any) -> Sequence[str]:
+    """Return the names of all fields of a dataclass or a named tuple; none for other kinds."""
+    return [field.name for field in fields(kind)] if is_dataclass(kind) else getattr(kind, "_fields", ())
+
+
 def to_plain(value: Any, records: Iterable[type] = ()) -> Any:
     """Return plain data that say what is a mapping, a set, a tuple or a record; lists and mappings are copied.
 
@@ -119,7 +126,7 @@ def to_plain(value: Any, records: Iterable[type] = ()) -> Any:
         return [item if type(item) in _PLAIN else to_plain(item, records) for item in items]
     if issubclass(kind, Resumable):
         return value.state()
-    if (names := getattr(kind, "__match_args__", None)) is not None:  # of a dataclass or a named tuple
+    if names := _record_names(kind):
         if kind not in records:
             raise invalid("a state", "must name in `records` whatever dataclasses and named tuples it holds", value)
         return {kind.__name__: to_plain([getattr(value, name) for name in names], records)}

@@ -144,7 +144,9 @@ def _link_usage(graph: Graph, rows: Sequence[PeerRow]) -> dict[Link, float]:
 
 
 def _seconds_per_gradient(graph: Graph, rows: Sequence[PeerRow]) -> Array:
-    took = [[row.ready - row.begin for row in rows if row.peer == peer] for peer in range(graph.n_peers)]
+    took: list[list[float]] = [[] for _ in range(graph.n_peers)]
+    for row in rows:
+        took[row.peer].append(row.ready - row.begin)
     return np.array([float(np.mean(own)) if own else math.nan for own in took])
 
 

@@ -199,7 +199,7 @@ def _edges(every: float, lasting: float, seed: int, n_workers: int, blocks: int)
 
 @final
 @dataclass(frozen=True)
-class PerOrder(Combined):
+class PerOrder(Combined, Around):  # pyright: ignore[reportIncompatibleVariableOverride]
     """A model that delays each order once: only the first message of a worker.
 
     Arguments:
@@ -215,14 +215,6 @@ class PerOrder(Combined):
     @property
     def parts(self) -> tuple[Delays, ...]:
         return (self.model,)
-
-    @property
-    def expected(self) -> float | None:
-        return self.model.expected
-
-    @property
-    def rounds_known(self) -> int | None:
-        return self.model.rounds_known
 
     def joined(self, draw: Callable[[Delays], Array], first: int, count: int, n_workers: int, unit: int) -> Array:
         if unit == 0:

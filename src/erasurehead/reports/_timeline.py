@@ -84,9 +84,12 @@ def draw_timeline(axes: Axes, run: Run, until: float, title: str) -> None:
     """
     intervals = work_intervals(run, until)
     for use, (colour, _) in MESSAGE_USES.items():
-        for worker in {one.worker for one in intervals}:  # a collection each, as there may be thousands of bars
-            bars = [(one.begin, one.end - one.begin) for one in intervals if (one.worker, one.use) == (worker, use)]
-            axes.broken_barh(bars, (worker - 0.4, 0.8), facecolor=colour, linewidth=0.0)
+        bars: dict[int, list[Any]] = {}  # by worker: there may be thousands, drawn as a collection
+        for one in intervals:
+            if one.use == use:
+                bars.setdefault(one.worker, []).append((one.begin, one.end - one.begin))
+        for worker, own in bars.items():
+            axes.broken_barh(own, (worker - 0.4, 0.8), facecolor=colour, linewidth=0)
     ends = [row.end for row in run.steps if row.end <= until]
     bottom = max(measures.n_workers(run), 1) - 0.5
     axes.vlines(ends, -0.5, bottom, color=INK, linewidth=0.8)

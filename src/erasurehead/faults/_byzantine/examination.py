@@ -115,11 +115,6 @@ class Examination:
         """The remarks as sentences, for people."""
         return tuple(remark.text for remark in self.remarks)
 
-    @property
-    def clean(self) -> bool:
-        """Whether nothing is wrong."""
-        return not (self.accused or self.refused or self.held)
-
     def settle(self, view: View) -> bool:
         """Update a view accordingly: accused workers will not answer, refused messages are erasures, held ones
         count as if they had not come yet, and those that have been cleared count again.
