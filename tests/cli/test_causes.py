@@ -68,15 +68,18 @@ def _sparse(place: str, index: int) -> bytes:
     return made.getvalue()
 
 
+PACKED = "is an archive, or packed in a way that is not read here; unpack it"
+OTHER = "is a file of another kind that is not read here; write its table as CSV or Parquet"
+
 FORMATS: list[tuple[str, bytes, str]] = [
-    ("t.xlsx", _workbook(), "is an Excel file, which cannot be read; export it as CSV"),
-    ("t.csv", _workbook(), "is an Excel file, which cannot be read; export it as CSV"),
-    ("t.zip", _archive(), "is a ZIP archive, which cannot be read; unpack it"),
-    ("t.json", b'[{"a": 1}]\n', "JSON is not read here; write the table as CSV"),
-    ("t.html", b"<table></table>\n", "HTML is not read here"),
+    ("t.xlsx", _workbook(), OTHER),
+    ("t.csv", _workbook(), OTHER),
+    ("t.zip", _archive(), PACKED),
+    ("t.json", b'[{"a": 1}]\n', OTHER),
+    ("t.html", b"<table></table>\n", OTHER),
     ("t.dat7", b"hello\nworld\n", "its ending '.dat7' does not say what it is"),
-    ("t.xz", b"\xfd7zXZ\x00", "is compressed with xz"),
-    ("t.pkl", b"\x80\x04K\x01.", "is a Python pickle"),
+    ("t.xz", b"\xfd7zXZ\x00", PACKED),
+    ("t.pkl", b"\x80\x04K\x01.", OTHER),
     ("t.csv", "a,b\n1,2\n".encode("utf-16"), "it is in UTF-16: save it as UTF-8"),
     ("t.csv", "a,b\n1,2\n".encode("utf-16-le"), "it is in UTF-16: save it as UTF-8"),
     ("t.csv", b"a,b\nM\xfcller,2\n", "line 2: not UTF-8 text (byte 0xfc); save it as UTF-8"),

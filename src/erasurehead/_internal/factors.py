@@ -2,13 +2,11 @@
 
 numpy calls the quickest routine only (`gesdd`, `gelsd`: divide and conquer), which gives up on one matrix in thousands
 that are nearly singular, as the erasures of large Fourier codes are. QR iteration (`gesvd`) is slower and hardly ever
-fails, and the symmetric eigenproblem is of another kind again. All three are accurate to rounding; none squares the
-condition.
+fails. Both are accurate to rounding; neither squares the condition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -55,7 +53,7 @@ def svd(matrix: Matrix, full: bool = False) -> SVD:
     except np.linalg.LinAlgError:
         _check_finite(matrix)
         if matrix.ndim == 2:
-            return _first_of((_by_iteration, _by_eigenvectors), matrix, full)
+            return _by_iteration(matrix, full)
         each = [svd(one, full) for one in matrix.reshape(-1, *matrix.shape[-2:])]
         stacked = (np.array(parts) for parts in zip(*each, strict=True))
         return SVD(*(part.reshape(*matrix.shape[:-2], *part.shape[1:]) for part in stacked))
@@ -117,43 +115,10 @@ def pseudo_inverse(matrix: Matrix, cutoff: float = 1e-15, symmetric: bool = Fals
         return _inverted(svd(matrix), cutoff)
 
 
-def _first_of(ways: tuple[Callable[[Matrix, bool], SVD], ...], matrix: Matrix, full: bool) -> SVD:
-    *others, last = ways
-    for way in others:
-        try:
-            return way(matrix, full)
-        except np.linalg.LinAlgError:
-            continue
-    return last(matrix, full)
-
-
 def _by_iteration(matrix: Matrix, full: bool) -> SVD:
     from scipy import linalg  # a tenth of a second to import, and hardly ever needed
 
     return SVD(*cast("tuple[Matrix, Array, Matrix]", linalg.svd(matrix, full_matrices=full, lapack_driver="gesvd")))
-
-
-def _by_eigenvectors(matrix: Matrix, full: bool) -> SVD:
-    """Decompose by the eigenvectors of `[0, matrix; matrix', 0]`: a left vector above a right one, for each value."""
-    rows, columns = matrix.shape
-    count = min(rows, columns)
-    joined = np.zeros((rows + columns, rows + columns), dtype=matrix.dtype)
-    joined[:rows, rows:] = matrix
-    joined[rows:, :rows] = matrix.conj().T
-    values, vectors = np.linalg.eigh(joined)
-    values, vectors = np.maximum(values[::-1][:count], 0.0), vectors[:, ::-1][:, :count]
-    rank = int((values > _EPSILON * max(rows, columns) * values.max(initial=0.0)).sum())
-    values[rank:] = 0.0
-    left = _completed(vectors[:rows, :rank], rows if full else count)
-    right = _completed(vectors[rows:, :rank], columns if full else count)
-    return SVD(left, values, right.conj().T)
-
-
-def _completed(vectors: Matrix, count: int) -> Matrix:
-    """Return orthonormal columns that begin with the given ones, scaled, and go on with others orthogonal to them."""
-    scaled = vectors / np.linalg.norm(vectors, axis=0)
-    basis = np.linalg.qr(scaled, mode="complete")[0]
-    return np.concatenate([scaled, basis[:, len(vectors[0]) : count]], axis=1)
 
 
 def _rank(values: Array, cutoff: float) -> int:

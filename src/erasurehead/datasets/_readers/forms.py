@@ -21,58 +21,40 @@ READ = ".csv, .tsv, .parquet, .svm, .npz or .npy"
 _TABLES = frozenset({".csv", ".tsv"})
 _SVMLIGHT = frozenset({".svm", ".svmlight", ".libsvm"})
 _EITHER = frozenset({".txt", ".data"})
-_EXPORT = "export it as CSV, and name that file"
-_PANDAS = "write the table as CSV or Parquet"
-_ARRAYS = "write the table as CSV or Parquet, or the matrix with numpy.save"
-_INSIDE = "and name the file in it"
-_FOREIGN: tuple[tuple[str, str, str, tuple[bytes, ...]], ...] = (
-    ("an Excel file", _EXPORT, ".xlsx .xlsm .xlsb .xls", (b"\xd0\xcf\x11\xe0",)),
-    ("an OpenDocument file", _EXPORT, ".ods", ()),
-    ("a ZIP archive", f"unpack it (unzip), {_INSIDE}", ".zip", ()),
-    ("a TAR archive", f"unpack it (tar -xf), {_INSIDE}", ".tar .tgz .tbz2 .txz", ()),
-    ("a 7z archive", f"unpack it (7z x), {_INSIDE}", ".7z", (b"7z\xbc\xaf",)),
-    ("a RAR archive", f"unpack it, {_INSIDE}", ".rar", (b"Rar!",)),
-    ("compressed with xz", "unpack it (unxz)", ".xz", (b"\xfd7zXZ",)),
-    ("compressed with zstd", "unpack it (unzstd)", ".zst", (b"(\xb5/\xfd",)),
-    ("compressed with lz4", "unpack it (unlz4)", "", (b"\x04\x22M\x18",)),
-    ("compressed with compress", "unpack it (uncompress)", "", (b"\x1f\x9d",)),
-    ("a PDF document", _EXPORT, "", (b"%PDF",)),
-    ("an HDF5 file", _ARRAYS, ".h5 .hdf5 .hdf", (b"\x89HDF",)),
+_PACKED = "an archive, or packed in a way", "unpack it, and name the file in it"
+_OTHER = "a file of another kind", "write its table as CSV or Parquet, or its matrix with numpy.save"
+_KINDS: tuple[tuple[tuple[str, str], str, tuple[bytes, ...]], ...] = (
     (
-        "an Arrow (Feather) file",
-        "write it as Parquet (pyarrow.parquet.write_table)",
-        ".feather .arrow .ipc",
-        (b"ARROW1",),
+        _PACKED,
+        ".zip .tar .tgz .tbz2 .txz .7z .rar .xz .zst",
+        (b"7z\xbc\xaf", b"Rar!", b"\xfd7zXZ", b"(\xb5/\xfd", b"\x04\x22M\x18", b"\x1f\x9d"),
     ),
-    ("an ORC file", "write it as Parquet", ".orc", (b"ORC",)),
-    ("an Avro file", "write it as Parquet", ".avro", (b"Obj\x01",)),
-    ("an SQLite database", _EXPORT, "", (b"SQLite",)),
-    ("a database", _EXPORT, ".db .sqlite .sqlite3 .mdb .accdb .dbf", ()),
-    ("a dump of a database", _EXPORT, ".sql", ()),
-    ("a Python pickle", _ARRAYS, ".pkl .pickle", (b"\x80\x03", b"\x80\x04", b"\x80\x05")),
-    ("an SPSS file", _EXPORT, ".sav .zsav .por", (b"$FL2", b"$FL3")),
-    ("a Stata file", _EXPORT, ".dta", (b"<stata_dta>",)),
-    ("a SAS file", _EXPORT, ".sas7bdat .xpt", ()),
-    ("a file of R", "write the table with write.csv", ".rds .rda .rdata", (b"RDX", b"X\n\x00\x00\x00")),
-    ("a MATLAB file", "write the matrix with numpy.save or scipy.sparse.save_npz", ".mat", (b"MATLAB",)),
-    ("JSON", _PANDAS, ".json .geojson", ()),
-    ("JSON lines", _PANDAS, ".jsonl .ndjson", ()),
-    ("YAML", _PANDAS, ".yaml .yml", ()),
-    ("ARFF", _EXPORT, ".arff", ()),
-    ("XML", _EXPORT, ".xml", ()),
-    ("HTML", _EXPORT, ".html .htm", ()),
-    ("TOML", "a run file goes without --data: erasurehead train RUN_FILE", ".toml", ()),
+    (
+        _OTHER,
+        ".xlsx .xlsm .xlsb .xls .ods .h5 .hdf5 .hdf .feather .arrow .ipc .orc .avro .db .sqlite .sqlite3 .mdb .accdb "
+        ".dbf .sql .pkl .pickle .sav .zsav .por .dta .sas7bdat .xpt .rds .rda .rdata .mat .json .geojson .jsonl "
+        ".ndjson .yaml .yml .arff .xml .html .htm",
+        (
+            *(
+                b"\xd0\xcf\x11\xe0",
+                b"%PDF",
+                b"\x89HDF",
+                b"ARROW1",
+                b"ORC",
+                b"Obj\x01",
+                b"SQLite",
+                b"<stata_dta>",
+                b"RDX",
+            ),
+            *(b"\x80\x03", b"\x80\x04", b"\x80\x05", b"$FL2", b"$FL3", b"X\n\x00\x00\x00", b"MATLAB"),
+        ),
+    ),
 )
-"""Files that cannot be read: what they are, what to do, the suffixes of their names, and their first bytes."""
-_BY_SUFFIX = {ending: (what, remedy) for what, remedy, endings, _ in _FOREIGN for ending in endings.split()}
+"""Files that are not read: what they are and what to do, the suffixes of their names, and their first bytes."""
 _PAGE = (b"<!doctype html", b"<html")
-_CONTENTS: tuple[tuple[bytes, str, str], ...] = (
-    (rb"\s*(\{\s*\"|\[\s*[\[{])", "JSON", _PANDAS),
-    (rb"\s*<\?xml", "XML", _EXPORT),
-    (rb"([ \t\r\n]|%[^\n]*\n)*@relation\b", "ARFF", _EXPORT),
-    (rb"version https://git-lfs", "a pointer to a file in Git LFS", "fetch the file itself (git lfs pull)"),
-)
-"""How texts begin that are no tables, whatever their names say, what they are, and what to do."""
+_TEXT = re.compile(rb"\s*(\{\s*\"|\[\s*[\[{]|<\?xml)|([ \t\r\n]|%[^\n]*\n)*@relation\b", re.IGNORECASE)
+"""How texts begin that are no tables, whatever their names say: JSON, XML and ARFF."""
+_POINTER = b"version https://git-lfs"
 _FIELDS = re.compile(rb"[,;\t|]|^[ \t]*[-+.\d]\S*[ \t]+[-+.\d]", re.MULTILINE)
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
@@ -124,14 +106,16 @@ def form(path: Path, delimited: bool = False) -> Form:
     if first.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _zipped(path)
     if first[257:262] == b"ustar":
-        raise _foreign(path, ".tar")
+        raise _refused(path, _PACKED)
     if first.lstrip()[:14].lower().startswith(_PAGE) and ending not in (".html", ".htm"):
         raise DataError(
             f"{path} holds a web page (HTML), not a table, perhaps because the download needs a login; fetch it again."
         )
-    for what, remedy, _, begins in _FOREIGN:
+    if first.startswith(_POINTER):
+        raise DataError(f"{path} is a pointer to a file in Git LFS; fetch the file itself (git lfs pull).")
+    for kind, _, begins in _KINDS:
         if first.startswith(begins):
-            raise DataError(f"{path} is {what}, which cannot be read; {remedy}.")
+            raise _refused(path, kind)
     if ending in (".parquet", ".pq"):
         return "parquet"  # and damaged, as the reader will report
     if ending in (".npy", ".npz"):
@@ -141,12 +125,11 @@ def form(path: Path, delimited: bool = False) -> Form:
                 "name in .csv."
             )
         return "npy" if ending == ".npy" else "npz"
-    if ending in _BY_SUFFIX:
-        what, remedy = _BY_SUFFIX[ending]
-        raise DataError(f"{path}: {what} is not read here; {remedy}.")
-    for begin, what, remedy in _CONTENTS:
-        if re.match(begin, first, re.IGNORECASE):
-            raise DataError(f"{path} is {what}, which cannot be read; {remedy}.")
+    if ending == ".toml":
+        raise DataError(f"{path}: a run file goes without --data: erasurehead train RUN_FILE.")
+    for kind, endings, _ in _KINDS:
+        if ending in endings.split() or (kind is _OTHER and _TEXT.match(first)):
+            raise _refused(path, kind)
     return "csv" if delimited and ending not in _SVMLIGHT else _text_form(path, first, ending)
 
 
@@ -185,15 +168,9 @@ def _zipped(path: Path) -> Form:
         names = []
     if suffix(path) == ".npz" or (names and all(name.endswith(".npy") for name in names)):
         return "npz"
-    if any(name.startswith("xl/") for name in names):
-        raise _foreign(path, ".xlsx")
-    if "content.xml" in names:
-        raise _foreign(path, ".ods")
-    files = [name for name in names if not name.endswith("/")]
-    inside = f"it: {', '.join(files[:3])}{', ...' * (len(files) > 3)}" if files else "it"
-    raise DataError(f"{path} is a ZIP archive, which cannot be read; unpack it (unzip), and name the file in {inside}.")
+    raise _refused(path, _OTHER if any(name.startswith("xl/") or name == "content.xml" for name in names) else _PACKED)
 
 
-def _foreign(path: Path, ending: str) -> DataError:
-    what, remedy = _BY_SUFFIX[ending]
-    return DataError(f"{path} is {what}, which cannot be read; {remedy}.")
+def _refused(path: Path, kind: tuple[str, str]) -> DataError:
+    what, remedy = kind
+    return DataError(f"{path} is {what} that is not read here; {remedy}.")
