@@ -119,15 +119,16 @@ def test_an_address_is_no_file(typed: Typed, name: str, said: str) -> None:
         assert (done.code, said in done.sentence) == (2, True), done.sentence
 
 
-@pytest.mark.parametrize("command", ["data", "shard"])
+@pytest.mark.parametrize("command", ["data", "shard", "train"])
 def test_the_column_to_predict_is_the_label_and_a_target_is_a_metric_and_a_value(
     typed: Typed, shop: Path, command: str
 ) -> None:
-    done = typed(command, shop, "--target", "bought")
+    words = ("--data", shop) if command == "train" else (shop,)
+    done = typed(command, *words, "--target", "bought")
     assert (done.code, done.sentence) == (
         2,
-        "erasurehead: There is no option --target here: it is the METRIC=VALUE of train, compare and plan. The column"
-        " to predict is --label.",
+        "erasurehead: There is no option --target here: it is the METRIC=VALUE of compare and plan. The column to"
+        " predict is --label, and the metric at which training ends --until.",
     )
 
 

@@ -255,17 +255,6 @@ def test_a_model_that_diverges_ends_with_a_sentence_and_its_records(typed: Typed
     assert RunFolder.open("x").summary["status"] == "diverged"
 
 
-def test_a_target_is_told_when_it_was_reached(typed: Typed, shop: Path) -> None:
-    done = typed("train", "--data", shop, "--label", "bought", *SMALL, "--target", "auc=0.6", "--json", "--out", "a")
-    run = RunFolder.open("a").run
-    assert done.json["target"] == {"metric": "auc", "value": 0.6, "seconds": run.time_to("auc", 0.6)}
-    assert "auc 0.6: reached after " in typed("train", "--data", shop, *SMALL, "--target", "auc=0.6").out
-    assert "auc 0.99: not reached" in typed("train", "--data", shop, *SMALL, "--target", "auc=0.99").out
-    for wrong, said in (("bought", "the column of the labels is --label"), ("f1=1", "the metrics are auc")):
-        refused = typed("train", "--data", shop, *SMALL, "--target", wrong)
-        assert (refused.code, said in refused.sentence) == (2, True)
-
-
 @pytest.mark.parametrize("command", ["train", "compare", "consensus"])
 @pytest.mark.slow
 def test_what_users_are_warned_of_is_a_sentence_in_every_command(typed: Typed, shop: Path, command: str) -> None:

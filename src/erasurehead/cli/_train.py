@@ -22,7 +22,6 @@ from erasurehead.runs._names import CHECKPOINTS, CONFIG, has_steps
 if TYPE_CHECKING:
     from erasurehead.cli._stopwatch import Stopwatch
     from erasurehead.consensus._experiment import ConsensusExperiment
-    from erasurehead.reports._measures import Aim
     from erasurehead.runs import Experiment
     from erasurehead.training import Run
 
@@ -105,12 +104,6 @@ def run(
         panel="Output",
         metavar="FOLDER",
     ),
-    target: str | None = option(
-        "--target",
-        "Report when this was reached, such as auc=0.84 or mse=0.05. Training continues to its last step.",
-        panel="Output",
-        metavar="METRIC=VALUE",
-    ),
     options: RunOptions,
     output: VerboseOptions,
 ) -> None:
@@ -118,22 +111,18 @@ def run(
     began = time.perf_counter()
     from erasurehead.cli._stopwatch import Stopwatch
 
-    screen, goal = Screen(output), _goal(target)
+    screen = Screen(output)
     if resume is None:
-        experiment = _begun(screen, run_file, scheme, options, goal)
+        experiment = _begun(screen, run_file, scheme, options)
     else:
         experiment = _resumed(screen, resume, run_file, scheme, options)
-    if goal is not None:
-        from erasurehead.runs._targets import check_metric
-
-        check_metric(goal, experiment)
     introduce(screen, experiment, screen.detail)
     screen.detail(str(experiment.scheme))
     if (held := experiment.held) is not None:
         screen.say(str(held))
     stopwatch = Stopwatch(began, 0.0 if experiment.search is None else experiment.search.seconds)
     done = _trained(screen, experiment, stopwatch, resume is not None)
-    _conclude(screen, experiment, done, goal, stopwatch)
+    _conclude(screen, experiment, done, stopwatch)
     if done.summary["model"] is None and done.steps:
         raise RecordsError(
             "The trained model is lost: nothing could be written, neither in the run folder nor elsewhere."
@@ -162,23 +151,10 @@ def _trained(screen: Screen, experiment: Experiment, stopwatch: Stopwatch, resum
         raise
 
 
-def _goal(target: str | None) -> Aim | None:
-    if target is None:
-        return None
-    from erasurehead.runs._targets import parse_target
-
-    return parse_target(target)
-
-
-def _begun(
-    screen: Screen, run_file: str | None, scheme: str | None, options: RunOptions, goal: Aim | None
-) -> Experiment:
+def _begun(screen: Screen, run_file: str | None, scheme: str | None, options: RunOptions) -> Experiment:
     config = options.config(run_file, scheme=scheme)
     from erasurehead.runs import Experiment
-    from erasurehead.runs._config.resolving import check_target
 
-    if goal is not None:
-        check_target(config, goal[0])
     return Experiment.from_config(config, screen.starting)
 
 
@@ -315,8 +291,7 @@ def _intercept(experiment: Experiment) -> str:
     return " on all but the intercept" if len(experiment.problem.unpenalized) else " on the intercept, too"
 
 
-def _conclude(screen: Screen, experiment: Experiment, done: Run, goal: Aim | None, stopwatch: Stopwatch) -> None:
-
+def _conclude(screen: Screen, experiment: Experiment, done: Run, stopwatch: Stopwatch) -> None:
     summary = done.summary
     for line in _machinery(done):
         screen.detail(line)
@@ -337,12 +312,6 @@ def _conclude(screen: Screen, experiment: Experiment, done: Run, goal: Aim | Non
         lines.append(f"test rows: {tested}")
     if trained := _listed(training) or loss_text(done).removeprefix("training "):
         lines.append(f"training rows: {trained}")
-    reached: dict[str, object] = {}
-    if goal is not None:
-        seconds = done.time_to(*goal)
-        outcome = "not reached" if seconds is None else f"reached after {seconds_text(seconds)}"
-        lines.append(f"{goal[0]} {goal[1]:g}: {outcome}")
-        reached["target"] = {"metric": goal[0], "value": goal[1], "seconds": seconds}
     lines += [str(stopwatch), "" if distributed is None else str(distributed)]
     out = str(experiment.out)
     where = f"records in {out}, model in {summary['model'] or 'no folder: it is lost'}"
@@ -354,7 +323,7 @@ def _conclude(screen: Screen, experiment: Experiment, done: Run, goal: Aim | Non
     paid = {"training_metrics": training, "distributing": None if distributed is None else asdict(distributed)}
     searched = {} if experiment.search is None else {"l2": asdict(experiment.search)}
     held = None if experiment.held is None else asdict(experiment.held)
-    facts = {"folder": out, **summary, **paid, **searched, **reached, "held": held, "wall": stopwatch.as_dict()}
+    facts = {"folder": out, **summary, **paid, **searched, "held": held, "wall": stopwatch.as_dict()}
     screen.result(facts, "\n".join(filter(None, lines)))
 
 

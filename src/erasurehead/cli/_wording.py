@@ -81,8 +81,8 @@ class Command(TyperCommand):
         """Return what to type in place of an option that does not exist; empty if nobody can tell."""
         arguments = [str(parameter.metavar) for parameter in self.params if _placed(parameter)]
         if option == "--target" and any("--label" in parameter.opts for parameter in self.params):
-            reason = "There is no option --target here: it is the METRIC=VALUE of train, compare and plan."
-            return f"{reason} The column to predict is --label."
+            reason = "There is no option --target here: it is the METRIC=VALUE of compare and plan."
+            return f"{reason} The column to predict is --label, and the metric at which training ends --until."
         if any(_placed(parameter) and option == f"--{parameter.name}" for parameter in self.params):
             return f"There is no option {option} here: type {command} {' '.join(arguments)}."
         if any("KEY=VALUE" in argument for argument in arguments):
