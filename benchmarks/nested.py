@@ -23,7 +23,7 @@ from erasurehead import delays, engines, optimizers, schemes, training
 from erasurehead._internal.arrays import Array
 from erasurehead.codes import build
 from erasurehead.delays import Delays
-from erasurehead.planning._simulation import stop_times
+from erasurehead.planning._simulation import Timing, stop_times
 from erasurehead.problems import LeastSquares
 from erasurehead.schemes import Scheme
 
@@ -72,7 +72,7 @@ def plain(tolerance: int) -> Scheme:
 
 def seconds(scheme: Scheme, law: Delays, steps: int) -> Array:
     """Return the times of steps, in shares of the time that one worker takes for all tasks."""
-    return stop_times(scheme.decoder, scheme.rule, law, steps, 1.0 / WORKERS)
+    return stop_times(Timing(scheme.decoder, scheme.rule, law, 1.0 / WORKERS), steps)
 
 
 def round_trip(steps: int) -> float:

@@ -20,7 +20,7 @@ from erasurehead._internal.late_work import LateWork
 from erasurehead.delays._stationarity import block_length, drift
 from erasurehead.planning import forecast
 from erasurehead.planning._carry_over import simulate_with_memory
-from erasurehead.planning._simulation import stop_times
+from erasurehead.planning._simulation import Timing, stop_times
 from erasurehead.schemes import parse_scheme
 from truth import ROUNDS, STEPS, Situation, replayed, situations
 
@@ -44,9 +44,9 @@ def true_means(situation: Situation, late: LateWork) -> dict[str, float]:
         for setting in SETTINGS:
             scheme = parse_scheme(setting, situation.workers)
             if late == "preempt":
-                seconds = stop_times(scheme.decoder, scheme.rule, rows, long - ROUNDS, TASK)
+                seconds = stop_times(Timing(scheme.decoder, scheme.rule, rows, TASK), long - ROUNDS)
             else:
-                steps = simulate_with_memory(scheme.decoder, scheme.rule, rows, long - ROUNDS, TASK, late=late)
+                steps = simulate_with_memory(Timing(scheme.decoder, scheme.rule, rows, TASK, late=late), long - ROUNDS)
                 seconds = steps.seconds
             found[setting].append(float(seconds.mean()))
     return {setting: statistics.fmean(means) for setting, means in found.items()}

@@ -23,7 +23,7 @@ from common import interleave, ratio, report
 from erasurehead import delays
 from erasurehead.codes import fractional_repetition
 from erasurehead.decoding import make_decoder
-from erasurehead.planning._simulation import stop_times
+from erasurehead.planning._simulation import Timing, stop_times
 from erasurehead.schemes import wait_rules
 
 BLOCK = 1 << 18
@@ -106,7 +106,7 @@ def main() -> None:
         rule = wait_rules.first(round(0.4 * n)) | wait_rules.decodable()
 
         def simulated(count: int = steps, decoder=decoder, rule=rule) -> object:
-            return stop_times(decoder, rule, MODEL, count)
+            return stop_times(Timing(decoder, rule, MODEL), count)
 
         work = {
             "draws": (draws(n, steps), steps),

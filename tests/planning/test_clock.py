@@ -11,7 +11,7 @@ from erasurehead.errors import InvalidArgument
 from erasurehead.optimizers import GradientDescent
 from erasurehead.planning import forecast
 from erasurehead.planning._carry_over import simulate_with_memory
-from erasurehead.planning._simulation import simulate
+from erasurehead.planning._simulation import Timing, simulate
 from erasurehead.testing._problems import Quadratic
 from erasurehead.training import train
 
@@ -22,7 +22,7 @@ from ..delays.test_clock import TEXTS
 def test_what_follows_the_clock_is_not_simulated_all_at_once(text: str) -> None:
     scheme = schemes.uncoded(6)
     with pytest.raises(InvalidArgument, match="along the clock"):
-        simulate(scheme.decoder, scheme.rule, delays.parse(text), 4)
+        simulate(Timing(scheme.decoder, scheme.rule, delays.parse(text)), 4)
 
 
 def test_planning_simulates_what_follows_the_clock_step_by_step() -> None:
@@ -30,7 +30,7 @@ def test_planning_simulates_what_follows_the_clock_step_by_step() -> None:
     scheme = schemes.erasurehead(6, 2, 3)
     problem = Quadratic.random(12, 3, seed=1)
     run = train(problem, scheme, GradientDescent(np.zeros(3), 0.01), VirtualEngine(model), 50, evaluate_every=0)
-    found = simulate_with_memory(scheme.decoder, scheme.rule, model, 50, late="preempt")
+    found = simulate_with_memory(Timing(scheme.decoder, scheme.rule, model, late="preempt"), 50)
     assert found.seconds.tolist() == [row.waited for row in run.steps]
     assert forecast("erasurehead(load=2, wait_for=3)", 6, model).seconds_per_step > 0
 

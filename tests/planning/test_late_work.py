@@ -15,6 +15,7 @@ from erasurehead.errors import InvalidArgument
 from erasurehead.optimizers import GradientDescent
 from erasurehead.planning import plan
 from erasurehead.planning._carry_over import simulate_with_memory
+from erasurehead.planning._simulation import Timing
 from erasurehead.planning._trials import simulated_steps
 from erasurehead.schemes import wait_rules
 from erasurehead.testing._problems import Quadratic
@@ -26,7 +27,7 @@ def test_plans_and_simulations_take_the_steps_of_training() -> None:
     scheme = schemes.custom(schemes.uncoded(6).code, "first(2)")
     run = train(problem, scheme, GradientDescent(np.zeros(6), 0.01), VirtualEngine(delays, late), 20)
     waited = [row.waited for row in run.steps]
-    found = simulate_with_memory(make_decoder(scheme.code), wait_rules.first(2), delays, 20, late=late)
+    found = simulate_with_memory(Timing(make_decoder(scheme.code), wait_rules.first(2), delays, late=late), 20)
     assert found.seconds.tolist() == waited
     assert simulated_steps(scheme, delays, 0.0, late, 0, 20).seconds.tolist() == waited
     made = plan(delays, 6, 0.01, ["ignore_stragglers(wait_for=2)"], steps=64, late=late)

@@ -14,7 +14,7 @@ from erasurehead.engines import VirtualEngine
 from erasurehead.errors import NothingUnderWay
 from erasurehead.planning._carry_over import simulate_with_memory
 from erasurehead.planning._settings import default_settings
-from erasurehead.planning._simulation import simulate
+from erasurehead.planning._simulation import Timing, simulate
 from erasurehead.schemes import Scheme
 
 from ..training.test_nested import Given, go
@@ -35,8 +35,8 @@ def fixed(n_workers: int, level: int) -> Scheme:
 def test_a_step_is_exact_as_soon_as_the_best_fixed_code_would_be(start: list[float], load: int, each: float) -> None:
     n, delays = len(start), Given(tuple(start), each)
     scheme, plain = schemes.nested(n, load), [fixed(n, level) for level in range(load)]
-    ends = [simulate(one.decoder, one.rule, delays, 1).seconds[0] for one in plain]
-    assert simulate(scheme.decoder, scheme.rule, delays, 3).seconds.tolist() == pytest.approx([min(ends)] * 3)
+    ends = [simulate(Timing(one.decoder, one.rule, delays), 1).seconds[0] for one in plain]
+    assert simulate(Timing(scheme.decoder, scheme.rule, delays), 3).seconds.tolist() == pytest.approx([min(ends)] * 3)
     assert min(ends) <= min(sorted(start)[n - 1 - level] + each * (level + 1) for level in range(load)) * (1 + 1e-9)
     if min(ends) == np.inf:
         with pytest.raises(NothingUnderWay, match=r"decodable\(\) goes on waiting"):
@@ -55,11 +55,11 @@ def test_a_step_is_exact_as_soon_as_the_best_fixed_code_would_be(start: list[flo
 def test_a_plan_takes_the_time_of_the_run(late: Any) -> None:
     scheme, delays = schemes.nested(8, load=4), "exponential(0.5, seed=3)"
     run = go(VirtualEngine(delays, late, seconds_per_task=0.1), scheme, 12)
-    timing = scheme.decoder, scheme.rule, parse(delays), 12, 0.1
-    planned = simulate_with_memory(*timing, late=late, until_newer=scheme.until_newer)
+    timing = Timing.of(scheme, parse(delays), 0.1, late=late)
+    planned = simulate_with_memory(timing, 12)
     assert planned.seconds.tolist() == pytest.approx([row.waited for row in run.steps])
     if late == "preempt":
-        assert simulate(*timing).seconds.tolist() == pytest.approx([row.waited for row in run.steps])
+        assert simulate(timing, 12).seconds.tolist() == pytest.approx([row.waited for row in run.steps])
 
 
 def test_nested_codes_are_tried_where_workers_do_not_answer_in_some_steps() -> None:

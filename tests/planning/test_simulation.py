@@ -18,7 +18,7 @@ from erasurehead.planning import plan
 from erasurehead.planning._arrivals import ArrivalTimes
 from erasurehead.planning._carry_over import simulate_with_memory
 from erasurehead.planning._forecasts import forecast
-from erasurehead.planning._simulation import Simulation, residuals_at, simulate, stop_times
+from erasurehead.planning._simulation import Simulation, Timing, residuals_at, simulate, stop_times
 from erasurehead.planning._step_times import additive, all_groups, first_arrivals, first_or_all_groups
 from erasurehead.schemes import parse_scheme, wait_rules
 from erasurehead.schemes.wait_rules import WaitRule
@@ -71,7 +71,7 @@ def test_a_virtual_run_stops_when_the_simulation_says_and_with_the_same_residual
     scheme = schemes.custom(CODES[code], RULES[rule])
     engine = engines.VirtualEngine(model, seconds_per_task=0.05)
     run = training.train(problem, scheme, optimizers.GradientDescent(problem.initial(), 0.01), engine, steps=20)
-    simulated = simulate(scheme.decoder, RULES[rule], model, 20, seconds_per_task=0.05)
+    simulated = simulate(Timing(scheme.decoder, RULES[rule], model, 0.05), 20)
     np.testing.assert_allclose([row.waited for row in run.steps], simulated.seconds, rtol=1e-9)
     np.testing.assert_allclose([row.residual for row in run.steps], simulated.residual, atol=1e-8)
     assert [row.arrived for row in run.steps] == simulated.arrived.tolist()
@@ -95,11 +95,11 @@ def test_a_virtual_run_stops_when_the_simulation_says_and_with_the_same_residual
 )
 def test_the_outcome_does_not_depend_on_the_block(code: str, rule: str, block: int, first: int, model: Delays) -> None:
     decoder = make_decoder(CODES[code])
-    one = simulate(decoder, RULES[rule], model, 30, first_step=first, block=block)
-    other = simulate(decoder, RULES[rule], model, 30, first_step=first)
+    one = simulate(Timing(decoder, RULES[rule], model, first_step=first), 30, block=block)
+    other = simulate(Timing(decoder, RULES[rule], model, first_step=first), 30)
     for field in ("seconds", "residual", "arrived"):
         assert (getattr(one, field) == getattr(other, field)).all()
-    assert (stop_times(decoder, RULES[rule], model, 30, first_step=first) == one.seconds).all()
+    assert (stop_times(Timing(decoder, RULES[rule], model, first_step=first), 30) == one.seconds).all()
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_the_outcome_does_not_depend_on_the_block(code: str, rule: str, block: i
 )
 def test_the_additive_law_agrees_with_theory(rule: WaitRule, expected: float) -> None:
     decoder = make_decoder(fractional_repetition(30, 3))
-    result = simulate(decoder, rule, EXPONENTIAL, 20_000, seconds_per_task=0.01)
+    result = simulate(Timing(decoder, rule, EXPONENTIAL, 0.01), 20_000)
     assert abs(result.seconds_per_step - expected) < 4.0 * error_of(result)
     assert result.met == 1.0
 
@@ -123,13 +123,13 @@ def test_the_scaled_law_and_the_residual_agree_with_theory() -> None:
     n, c, r = 30, 3, 15
     law = delays.ShiftedExponential(1.0 / n, 1.0 / n, seed=1, scale_with_load=True)
     decoder = make_decoder(fractional_repetition(n, c))
-    first = simulate(decoder, wait_rules.first(r), law, 20_000)
+    first = simulate(Timing(decoder, wait_rules.first(r), law), 20_000)
     expected = formulas.lemma8(n, c, r, 1.0)
     assert abs(first.seconds_per_step - expected.approximate) < 4.0 * error_of(first)
     error = first.residual.std() / np.sqrt(20_000)
     assert abs(first.residual.mean() - formulas.mean_residual(formulas.Erasures(n, c, r), n)) < 4.0 * error
     assert (first.arrived == r).all()
-    joint = simulate(decoder, wait_rules.first(r) | wait_rules.decodable(), law, 20_000)
+    joint = simulate(Timing(decoder, wait_rules.first(r) | wait_rules.decodable(), law), 20_000)
     assert abs(joint.seconds_per_step - expected.joint) < 4.0 * error_of(joint)
     assert np.allclose(joint.residual, first.residual)  # stopping at all groups loses nothing
     assert joint.seconds_per_step < first.seconds_per_step
@@ -138,18 +138,18 @@ def test_the_scaled_law_and_the_residual_agree_with_theory() -> None:
 def test_what_is_never_met_is_said_and_not_averaged_away() -> None:
     decoder = make_decoder(fractional_repetition(12, 3))
     dead = EXPONENTIAL + delays.parse("late((0, 1, 2), since=5)")
-    result = simulate(decoder, wait_rules.decodable(), dead, 20)
+    result = simulate(Timing(decoder, wait_rules.decodable(), dead), 20)
     assert result.met == 5 / 20
     assert np.isinf(result.seconds_per_step)
     assert result.residual[5:].tolist() == [3.0] * 15
     assert result.arrived[5:].tolist() == [9] * 15
-    assert simulate(decoder, wait_rules.parse("deadline(5.0)"), dead, 20).met == 1.0
+    assert simulate(Timing(decoder, wait_rules.parse("deadline(5.0)"), dead), 20).met == 1.0
 
 
 def test_very_many_workers() -> None:
     n = 200_000
     decoder = make_decoder(fractional_repetition(n, 5))
-    result = simulate(decoder, wait_rules.parse("fraction(0.4)") | wait_rules.decodable(), EXPONENTIAL, 3)
+    result = simulate(Timing(decoder, wait_rules.parse("fraction(0.4)") | wait_rules.decodable(), EXPONENTIAL), 3)
     assert result.seconds == pytest.approx(-0.5 * np.log(0.6), rel=0.01)
     assert result.residual / n == pytest.approx(0.6**5, rel=0.05)
 
@@ -172,13 +172,13 @@ def test_messages_of_one_worker_come_one_after_the_other() -> None:
 def test_wrong_arguments_are_refused() -> None:
     decoder = make_decoder(uncoded(4))
     with pytest.raises(InvalidArgument, match="at most the 4 workers"):
-        simulate(decoder, wait_rules.first(5), EXPONENTIAL, 10)
+        simulate(Timing(decoder, wait_rules.first(5), EXPONENTIAL), 10)
     with pytest.raises(InvalidArgument, match="steps must be at least 1"):
-        simulate(decoder, wait_rules.first(4), EXPONENTIAL, 0)
+        simulate(Timing(decoder, wait_rules.first(4), EXPONENTIAL), 0)
     with pytest.raises(InvalidArgument, match="block must be at least 1"):
-        simulate(decoder, wait_rules.first(4), EXPONENTIAL, 10, block=0)
+        simulate(Timing(decoder, wait_rules.first(4), EXPONENTIAL), 10, block=0)
     with pytest.raises(InvalidArgument, match="seconds_per_task must be"):
-        simulate(decoder, wait_rules.first(4), EXPONENTIAL, 10, seconds_per_task=-1.0)
+        simulate(Timing(decoder, wait_rules.first(4), EXPONENTIAL, -1.0), 10)
 
 
 @pytest.mark.parametrize("setting", ["ignore_stragglers(wait_for=5)", "erasurehead(load=3, wait_for=4)", "uncoded()"])
@@ -188,7 +188,8 @@ def test_messages_that_tie_come_in_the_same_order_whatever_is_simulated_at_a_tim
     table = np.round(np.random.default_rng(0).exponential(0.5, (40, 12)), 1)
     ties = delays.Bootstrap(table, seed=2)
     one, many = (
-        simulate(scheme.decoder, scheme.rule, ties, 60, 0.01, first_step=7, block=block, seed=3) for block in (1, None)
+        simulate(Timing(scheme.decoder, scheme.rule, ties, 0.01, first_step=7, seed=3), 60, block=block)
+        for block in (1, None)
     )
     for name in ("seconds", "residual", "arrived"):
         np.testing.assert_array_equal(getattr(one, name), getattr(many, name))
@@ -198,7 +199,7 @@ def test_messages_that_tie_come_in_the_same_order_whatever_is_simulated_at_a_tim
 def test_more_steps_than_memory_holds_are_refused(run: Callable[..., object]) -> None:
     scheme = schemes.uncoded(2)
     with pytest.raises(DataError, match=r"^A simulation of 1,000,000,000,000 steps needs about 32,000\.0 GB of memory"):
-        run(scheme.decoder, scheme.rule, EXPONENTIAL, 10**12)
+        run(Timing.of(scheme, EXPONENTIAL, 0.0), 10**12)
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 from erasurehead import codes, decoding, schemes
 from erasurehead.delays import parse
 from erasurehead.planning._carry_over import by_event
-from erasurehead.planning._simulation import simulate
+from erasurehead.planning._simulation import Timing, simulate
 from erasurehead.schemes import wait_rules
 
 from ..delays.test_ties import TYING, trained
@@ -25,18 +25,18 @@ def test_the_planner_breaks_ties_as_the_engine_does(name: str, rule: str) -> Non
     ):
         scheme = schemes.custom(code, rule)
         run = trained(scheme, delays, 30, seed=5)
-        found = simulate(scheme.decoder, scheme.rule, delays, 30, seed=5)
+        found = simulate(Timing(scheme.decoder, scheme.rule, delays, seed=5), 30)
         assert found.arrived.tolist() == [row.arrived for row in run.steps]
         assert found.residual == pytest.approx([row.residual for row in run.steps], abs=1e-9)
         assert found.seconds == pytest.approx([row.waited for row in run.steps])
-        walked = by_event(scheme.decoder, scheme.rule, delays, 30, 0.0, 0, "preempt", 5, None)
+        walked = by_event(Timing(scheme.decoder, scheme.rule, delays, 0.0, first_step=0, late="preempt", seed=5), 30)
         assert walked.arrived.tolist() == found.arrived.tolist()
 
 
 def test_several_messages_of_a_worker_come_one_after_the_other() -> None:
     code = codes.build("multi_message", n_workers=8, load=3)
     rule, decoder = wait_rules.parse("residual_below(2)"), decoding.make_decoder(code)
-    found = simulate(decoder, rule, parse("none()"), 50, seed=2)
-    walked = by_event(decoder, rule, parse("none()"), 50, 0.0, 0, "preempt", 2, None)
+    found = simulate(Timing(decoder, rule, parse("none()"), seed=2), 50)
+    walked = by_event(Timing(decoder, rule, parse("none()"), 0.0, first_step=0, late="preempt", seed=2), 50)
     assert found.arrived.tolist() == walked.arrived.tolist()
     assert found.residual == pytest.approx(walked.residual)

@@ -12,7 +12,7 @@ from erasurehead import delays
 from erasurehead.delays._stationarity import block_length
 from erasurehead.planning import forecast, plan
 from erasurehead.planning._settings import default_settings
-from erasurehead.planning._simulation import stop_times
+from erasurehead.planning._simulation import Timing, stop_times
 from erasurehead.planning._trace_errors import TraceErrors
 from erasurehead.schemes import parse_scheme
 
@@ -45,7 +45,7 @@ def test_bands_hold_groups_that_are_late_together_though_they_never_were_in_the_
 
     scheme = parse_scheme("exact(load=3)", 30)
     whole = delays.Bootstrap(rounds(1000, 40_000), block=40_000)
-    true = stop_times(scheme.decoder, scheme.rule, whole, 40_000).mean()
+    true = stop_times(Timing(scheme.decoder, scheme.rule, whole), 40_000).mean()
     found = [forecast("exact(load=3)", 30, delays.Bootstrap(rounds(seed, 200)), steps=1000) for seed in range(20)]
     assert np.mean([abs(item.seconds_per_step - true) < 1.96 * item.error for item in found]) >= 0.95
 
@@ -80,7 +80,9 @@ def test_who_is_slow_for_good_makes_no_band_wide_that_does_not_wait_for_them(set
     errors: list[float] = []
     for number in range(40):
         table = slow_machines(np.random.default_rng([3, number]), 200)
-        mean = float(stop_times(scheme.decoder, scheme.rule, delays.Fixed(tuple(map(tuple, table))), 200).mean())
+        mean = float(
+            stop_times(Timing(scheme.decoder, scheme.rule, delays.Fixed(tuple(map(tuple, table)))), 200).mean()
+        )
         error = TraceErrors(delays.Bootstrap(table)).of(scheme, 0.0)
         assert error is not None
         means.append(mean)

@@ -10,21 +10,17 @@ from typing import Any
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
-from erasurehead._internal.late_work import LateWork
 from erasurehead.codes import GradientCode
-from erasurehead.decoding import Decoder
 from erasurehead.decoding._base import Decoding
 from erasurehead.decoding._layout import Layout
-from erasurehead.delays import Delays
 from erasurehead.delays._ties import untied
 from erasurehead.engines import MessageSpec, Order, Program, VirtualEngine
 from erasurehead.engines._base import ASKED, UNTIL_NEWER
 from erasurehead.errors import EngineError, Unreachable
 from erasurehead.faults import FaultPolicy
 from erasurehead.planning._arrivals import ArrivalTimes
-from erasurehead.planning._simulation import Simulation, Watch, check_steps, residuals_at, simulate
+from erasurehead.planning._simulation import Simulation, Timing, Watch, check_steps, residuals_at, simulate
 from erasurehead.schemes import Aggregation, Scheme
-from erasurehead.schemes.wait_rules import WaitRule
 from erasurehead.schemes.wait_rules._worker_counts import finish_times
 from erasurehead.training._assignment import Assignment
 from erasurehead.training._dialogue import gathered
@@ -73,19 +69,7 @@ class _Nothing(Aggregation):
         return None
 
 
-def simulate_with_memory(
-    decoder: Decoder,
-    rule: WaitRule,
-    delays: Delays,
-    steps: int,
-    seconds_per_task: float = 0.0,
-    first_step: int = 0,
-    late: LateWork = "carry",
-    seed: int = 0,
-    watch: Watch | None = None,
-    chains: int = 1,
-    until_newer: bool = False,
-) -> Simulation:
+def simulate_with_memory(timing: Timing, steps: int, watch: Watch | None = None, chains: int = 1) -> Simulation:
     """Simulate successive steps as the virtual engine runs them, without model and gradients.
 
     All workers of a step are simulated at once, unless the rule learns, messages grow, or only work that is too old is
@@ -93,19 +77,12 @@ def simulate_with_memory(
     depend on each other are those of `simulate`.
 
     Arguments:
-        decoder: decoder of the code.
-        rule: wait rule.
-        delays: how slow the workers are.
+        timing: what their times follow from.
         steps: number of steps, at least 1; successive steps are not independent.
-        seconds_per_task: computing time of a task, at least 0.
-        first_step: number of the first step.
-        late: what a worker does with old work when the next order is given.
-        seed: seed that breaks ties between messages that arrive at the same moment.
         watch: called with the steps, in order if there is one chain.
         chains: number of runs into which the steps are split. They are simulated side by side, and what they return
             begins when workers are as busy as in a long run; a single one begins with idle workers. Used only if all
             workers of a step are simulated at once; 1 if delays follow the clock.
-        until_newer: whether a newer order ends an older one between two messages of a worker: see `Scheme`.
 
     Returns:
         The steps, as in `simulate`; once the rule can no longer be met, the seconds of all further steps are inf.
@@ -114,115 +91,117 @@ def simulate_with_memory(
         InvalidArgument: if the rule can never be met with this code.
     """
     check_steps(steps)
-    code = decoder.code
-    rule.check(decoder)
-    timing = decoder, rule, delays, steps, seconds_per_task, first_step
-    if late == "preempt" and not (rule.remembers or delays.follows_clock):
-        return simulate(*timing, seed=seed, watch=watch)
-    alike = late in ("carry", "preempt") and code.messages_per_worker.all() and not code.prior_works.any()
-    if alike and not rule.remembers:
-        return _at_once(*timing, late, seed, watch, chains, until_newer)
-    return by_event(*timing, late, seed, watch, until_newer)
+    code = timing.decoder.code
+    timing.rule.check(timing.decoder)
+    if timing.late == "preempt" and not timing.one_by_one:
+        return simulate(timing, steps, watch=watch)
+    alike = timing.late in ("carry", "preempt") and code.messages_per_worker.all() and not code.prior_works.any()
+    if alike and not timing.rule.remembers:
+        return _Chains(timing, steps, chains).simulation(watch)
+    return by_event(timing, steps, watch)
 
 
-def _at_once(
-    decoder: Decoder,
-    rule: WaitRule,
-    delays: Delays,
-    steps: int,
-    seconds_per_task: float,
-    first_step: int,
-    late: LateWork,
-    seed: int,
-    watch: Watch | None,
-    chains: int,
-    until_newer: bool,
-) -> Simulation:
-    """Simulate all workers of a step at once; a busy worker takes the newest order when its older one is done."""
-    code, by_clock = decoder.code, delays.follows_clock
-    counts = code.messages_per_worker
-    units = np.minimum(np.arange(int(counts.max())), counts[:, None] - 1)  # the last one, in place of any that lack
-    sent = np.array([code.messages_of(worker)[own] for worker, own in enumerate(units)])
-    chains = 1 if by_clock else max(1, min(chains, steps))
-    length, warm = -(-steps // chains), _WARM if chains > 1 else 0
-    arrivals = ArrivalTimes(code, delays, seconds_per_task)
-    shape = (length, chains)
-    seconds, residual = np.full(shape, np.inf), np.full(shape, float(code.n_tasks))
-    arrived = np.zeros(shape, dtype=np.int64)
-    clock: Array = np.zeros((chains, 1))
-    free: Array = np.zeros((chains, code.n_workers))  # when each worker finishes its current work
-    begins = first_step + np.arange(chains) * (length + warm)
-    span = max(1, min(length + warm, _HELD // (chains * code.n_messages)))
-    alive = np.ones(chains, dtype=bool)
-    for low in range(0, length + warm, span):
-        count = min(span, length + warm - low)
-        times = np.empty((count, chains, code.n_messages))
-        for chain, begin in enumerate(begins[: 0 if by_clock else chains].tolist()):
-            times[:, chain] = arrivals.block(begin + low, count)
-        stops = np.full((count, chains), np.inf)
-        for row in range(count):  # turn the durations in `times` into arrival times
-            if by_clock:
-                times[row] = arrivals.block(first_step + low + row, 1, None, float(clock[0, 0]))
-            started = np.maximum(free, clock)
-            done: Array = times[row] + started[:, code.owner]
-            np.subtract(done, clock, out=times[row])
-            stop = _stop(rule, decoder, times[row], arrivals, begins + low + row, seed)
-            stop[~alive] = np.inf
-            stops[row], alive = stop, alive & np.isfinite(stop)
-            if not alive.any():
+class _Chains:
+    """Runs side by side, with all workers of a step at once; a busy one takes the newest order when its older is done.
+
+    Arguments: as for `simulate_with_memory`.
+    """
+
+    def __init__(self, timing: Timing, steps: int, chains: int) -> None:
+        code = timing.decoder.code
+        self.timing, self.steps, self.arrivals = timing, steps, timing.arrivals
+        counts = code.messages_per_worker
+        units = np.minimum(np.arange(int(counts.max())), counts[:, None] - 1)  # the last one, in place of any that lack
+        self.sent = np.array([code.messages_of(worker)[own] for worker, own in enumerate(units)])
+        self.chains = 1 if timing.delays.follows_clock else max(1, min(chains, steps))
+        self.warm = _WARM if self.chains > 1 else 0
+        kept = -(-steps // self.chains)
+        self.length = kept + self.warm
+        self.seconds = np.full((kept, self.chains), np.inf)
+        self.residual = np.full((kept, self.chains), float(code.n_tasks))
+        self.arrived = np.zeros((kept, self.chains), dtype=np.int64)
+        self.clock: Array = np.zeros((self.chains, 1))
+        self.free: Array = np.zeros((self.chains, code.n_workers))  # when each worker finishes its current work
+        self.alive = np.ones(self.chains, dtype=bool)
+        self.begins = timing.first_step + np.arange(self.chains) * self.length
+
+    def simulation(self, watch: Watch | None) -> Simulation:
+        """Simulate all steps."""
+        span = max(1, min(self.length, _HELD // (self.chains * self.timing.decoder.code.n_messages)))
+        for low in range(0, self.length, span):
+            times = self._durations(low, min(span, self.length - low))
+            stops = np.full(times.shape[:2], np.inf)
+            for row in range(len(times)):
+                stops[row] = self._step(low + row, times[row])
+                if not self.alive.any():
+                    break
+            self._keep(low, times, stops, watch)
+            if not self.alive.any():
                 break
-            clock = np.where(alive, clock[:, 0] + stop, clock[:, 0])[:, None]
-            if late == "preempt":  # who is late is idle
-                continue
-            ends = done[:, sent[:, -1]]
-            if until_newer:  # the message that is being computed then is the last one
-                ends = np.where(done > clock, done, ends[:, code.owner])[:, sent].min(axis=2)
-            free = np.where(started <= clock, ends, free)
-        numbers = np.arange(low, low + count) - warm
+        seconds, residual = (kept.T.ravel()[: self.steps] for kept in (self.seconds, self.residual))
+        return Simulation(seconds, residual, self.arrived.T.ravel()[: self.steps])
+
+    def _durations(self, low: int, count: int) -> Array:
+        """Return how long messages take that are begun in some steps; of delays along the clock, `_step` finds out."""
+        times = np.empty((count, self.chains, self.timing.decoder.code.n_messages))
+        if not self.timing.delays.follows_clock:
+            for chain, begin in enumerate(self.begins.tolist()):
+                times[:, chain] = self.arrivals.block(begin + low, count)
+        return times
+
+    def _step(self, number: int, times: Array) -> Array:
+        """Take a step in each chain: turn durations into arrival times, in place, and return when waiting stops."""
+        timing, code = self.timing, self.timing.decoder.code
+        if timing.delays.follows_clock:
+            times[:] = self.arrivals.block(timing.first_step + number, 1, None, float(self.clock[0, 0]))
+        started = np.maximum(self.free, self.clock)
+        done: Array = times + started[:, code.owner]
+        np.subtract(done, self.clock, out=times)
+        stop = _stop(timing, times, self.arrivals, self.begins + number)
+        stop[~self.alive] = np.inf
+        self.alive = self.alive & np.isfinite(stop)
+        if self.alive.any():
+            self.clock = np.where(self.alive, self.clock[:, 0] + stop, self.clock[:, 0])[:, None]
+            if timing.late != "preempt":  # else who is late is idle
+                ends = done[:, self.sent[:, -1]]
+                if timing.until_newer:  # the message that is being computed then is the last one
+                    ends = np.where(done > self.clock, done, ends[:, code.owner])[:, self.sent].min(axis=2)
+                self.free = np.where(started <= self.clock, ends, self.free)
+        return stop
+
+    def _keep(self, low: int, times: Array, stops: Array, watch: Watch | None) -> None:
+        """Keep what is asked of steps that have ended, if they are not among the first, in which workers get busy."""
+        numbers, decoder = np.arange(low, low + len(times)) - self.warm, self.timing.decoder
         rows, columns = np.nonzero(np.isfinite(stops) & (numbers >= 0)[:, None])
         places = numbers[rows], columns
         stop, inside = stops[rows, columns], times[rows, columns]
         if len(stop):
-            seconds[places] = stop
-            residual[places] = lost = residuals_at(decoder, inside, stop)
-            arrived[places] = np.count_nonzero(finish_times(inside, code) <= stop[:, None], axis=1)
+            self.seconds[places] = stop
+            self.residual[places] = lost = residuals_at(decoder, inside, stop)
+            self.arrived[places] = np.count_nonzero(finish_times(inside, decoder.code) <= stop[:, None], axis=1)
             if watch is not None:
                 watch(inside, stop, lost)
-        if not alive.any():
-            break
-    return Simulation(seconds.T.ravel()[:steps], residual.T.ravel()[:steps], arrived.T.ravel()[:steps])
 
 
-def _stop(rule: WaitRule, decoder: Decoder, times: Array, arrivals: ArrivalTimes, steps: IntArray, seed: int) -> Array:
+def _stop(timing: Timing, times: Array, arrivals: ArrivalTimes, steps: IntArray) -> Array:
     """Return when waiting stops in each chain; ties between messages are broken in `times` in place."""
-    stop = rule.stop_times(times, decoder)
+    stop = timing.rule.stop_times(times, timing.decoder)
     last = (times == stop[:, None]) & np.isfinite(times)
     for chain in np.flatnonzero(np.count_nonzero(last, axis=1) > 1).tolist():
-        times[chain] = untied(times[chain : chain + 1], arrivals.precedence(int(steps[chain]), seed))
-        stop[chain] = rule.stop_times(times[chain : chain + 1], decoder)[0]
+        times[chain] = untied(times[chain : chain + 1], arrivals.precedence(int(steps[chain]), timing.seed))
+        stop[chain] = timing.rule.stop_times(times[chain : chain + 1], timing.decoder)[0]
     return np.array(stop)
 
 
-def by_event(
-    decoder: Decoder,
-    rule: WaitRule,
-    delays: Delays,
-    steps: int,
-    seconds_per_task: float,
-    first_step: int,
-    late: LateWork,
-    seed: int,
-    watch: Watch | None,
-    until_newer: bool = False,
-) -> Simulation:
+def by_event(timing: Timing, steps: int, watch: Watch | None = None) -> Simulation:
     """Simulate one step after the other, by workers on the virtual engine that compute nothing.
 
     The arguments are those of `simulate_with_memory`.
     """
-    code = decoder.code
-    note = {UNTIL_NEWER: True} if until_newer else {}
-    scheme = Scheme("simulation", decoder, {"gradient": rule}, _Nothing())
-    engine = VirtualEngine(delays, late, seconds_per_task, seed=seed)
+    code, rule = timing.decoder.code, timing.rule
+    note = {UNTIL_NEWER: True} if timing.until_newer else {}
+    scheme = Scheme("simulation", timing.decoder, {"gradient": rule}, _Nothing())
+    engine = VirtualEngine(timing.delays, timing.late, timing.seconds_per_task, seed=timing.seed)
     programs = [_Idle(_specs(code, worker)) for worker in range(code.n_workers)]
     assignment = Assignment.first(scheme, programs, Layout(1, [None] * code.n_messages))
     pool = WorkerPool(engine, assignment, fault_policy=FaultPolicy(on_death="leave", on_suspicion="ignore"))
@@ -233,7 +212,7 @@ def by_event(
     numbers = itertools.count()
     for number in range(steps):
 
-        def numbered(more: Mapping[str, Any], step: int = first_step + number) -> Order:
+        def numbered(more: Mapping[str, Any], step: int = timing.first_step + number) -> Order:
             notes, generation = {**note, **more}, pool.assignment.generation
             return Order(step, (np.zeros(1),), next(numbers), generation, note=notes, posted=engine.now())
 

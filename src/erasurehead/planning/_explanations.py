@@ -404,33 +404,18 @@ def _solver(plan: Plan, trials: Sequence[Trial]) -> list[str]:
     if first is None:
         return [f"{own[0].setting} does not reach the target with the optimizer that train uses by default."]
     item = by_name[first.setting]
-    seconds = took(item, first)
     steps = counted("step", first.expected_steps)
     if first.begins_early:
-        steps = f"as long as {counted('step', first.expected_steps)} with the whole gradient"
-        steps += " (its first steps use few arrivals)"
+        steps = f"as long as {steps} with the whole gradient (its first steps use few arrivals)"
+    seconds = took(item, first)
     sentence = f"With the optimizer that train uses by default, {first.setting} takes {steps}, {seconds:.4g} s"
     if usual is not None and usual is not item and math.isfinite(usual.seconds_to_target):
         sentence += f" ({usual.setting}, the default: {usual.seconds_to_target:.4g} s)"
     if not others:
         return [f"{sentence}. No setting with the other optimizer reaches the target."]
     best = by_name[others[0].setting]
-    other = took(best, others[0])
-    if not seconds or not other:
-        return [f"{sentence}. The best of the others, {best.setting}, takes {other:.4g} s."]
-    beside = f"{best.setting} ({counted('step', others[0].expected_steps)}, {other:.4g} s)"
-    if abs(math.log(other / seconds)) < 0.005:
-        return [f"{sentence}. The best of the others is as fast, {beside}."]
-    times = (
-        f"{_fold(other / seconds)} times as fast as"
-        if seconds < other
-        else f"{_fold(seconds / other)} times as long as"
-    )
-    equal = item.seconds_per_step * other / seconds
-    return [
-        f"{sentence}. This is {times} the best of the others, {beside}. They would be equal if a step of "
-        f"{first.setting} took {equal:.3g} s instead of {item.seconds_per_step:.3g} s."
-    ]
+    taken = counted("step", others[0].expected_steps)
+    return [f"{sentence}. The best of the others, {best.setting}, takes {taken}, {took(best, others[0]):.4g} s."]
 
 
 def _advice(plan: Plan, trials: Sequence[Trial]) -> tuple[str, ...]:

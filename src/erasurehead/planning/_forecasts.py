@@ -16,7 +16,7 @@ from erasurehead.errors import invalid, real
 from erasurehead.planning._accuracy import Accuracy
 from erasurehead.planning._carry_over import simulate_with_memory
 from erasurehead.planning._convergence import Bound, Constants, lemma1
-from erasurehead.planning._simulation import Simulation, with_sums
+from erasurehead.planning._simulation import Simulation, Timing, with_sums
 from erasurehead.planning._stand_in import SolverPath
 from erasurehead.planning._task_weights import Counted, CountedSum
 from erasurehead.planning._trace_errors import TraceErrors
@@ -296,9 +296,8 @@ def _simulated(
     watch: CountedSum | None = None,
 ) -> Simulation:
     steps, chains = _length(scheme, delays, steps, late)
-    timing = scheme.decoder, scheme.rule, delays, steps, seconds_per_task
-    simulation = simulate_with_memory(*timing, late=late, watch=watch, chains=chains, until_newer=scheme.until_newer)
-    return with_sums(simulation, scheme, delays)
+    timing = Timing.of(scheme, delays, seconds_per_task, late=late)
+    return with_sums(simulate_with_memory(timing, steps, watch, chains), scheme, delays)
 
 
 def _length(scheme: Scheme, delays: Delays, steps: int | None, late: LateWork) -> tuple[int, int]:

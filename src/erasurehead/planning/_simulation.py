@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.late_work import LateWork
 from erasurehead._internal.resources import check_memory
 from erasurehead.decoding import Decoder
 from erasurehead.decoding._alternatives import Alternatives
@@ -55,32 +56,60 @@ class Simulation:
         return float(self.seconds.mean())
 
 
-def simulate(
-    decoder: Decoder,
-    rule: WaitRule,
-    delays: Delays,
-    steps: int,
-    seconds_per_task: float = 0.0,
-    first_step: int = 0,
-    block: int | None = None,
-    seed: int = 0,
-    watch: Watch | None = None,
-) -> Simulation:
-    """Simulate independent steps, in which every worker is idle when the order is given (`preempt`).
-
-    The delays are those that the engines draw for the same steps, so that a real run stops at the same times.
+@dataclass(frozen=True, eq=False)
+class Timing:
+    """What the times of simulated steps follow from: a code, when its steps stop, and how slow its workers are.
 
     Arguments:
         decoder: decoder of the code.
         rule: wait rule.
         delays: how slow the workers are.
-        steps: number of steps, at least 1.
         seconds_per_task: computing time of a task, at least 0.
         first_step: number of the first step.
-        block: number of steps held in memory at once, which does not change the result; by default about as many as
-            fill half a megabyte.
+        late: what a worker does with old work when the next order is given.
         seed: seed that breaks ties between messages that arrive at the same moment; with the seed of the virtual
             engine, the same messages count as there.
+        until_newer: whether a newer order ends an older one between two messages of a worker: see `Scheme`.
+    """
+
+    decoder: Decoder
+    rule: WaitRule
+    delays: Delays
+    seconds_per_task: float = 0.0
+    first_step: int = 0
+    late: LateWork = "carry"
+    seed: int = 0
+    until_newer: bool = False
+
+    @classmethod
+    def of(
+        cls, scheme: Scheme, delays: Delays, seconds_per_task: float, first_step: int = 0, late: LateWork = "preempt"
+    ) -> Self:
+        """Return that of a scheme."""
+        own = scheme.decoder, scheme.rule
+        return cls(*own, delays, seconds_per_task, first_step, late, until_newer=scheme.until_newer)
+
+    @property
+    def arrivals(self) -> ArrivalTimes:
+        """When messages arrive."""
+        return ArrivalTimes(self.decoder.code, self.delays, self.seconds_per_task)
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether a step depends on when, or how, the one before has ended, even if late work is dropped."""
+        return self.rule.remembers or self.delays.follows_clock
+
+
+def simulate(timing: Timing, steps: int, block: int | None = None, watch: Watch | None = None) -> Simulation:
+    """Simulate independent steps, in which every worker is idle when the order is given (`preempt`).
+
+    The delays are those that the engines draw for the same steps, so that a real run stops at the same times.
+
+    Arguments:
+        timing: what their times follow from; whatever it says of late work.
+        steps: number of steps, at least 1.
+        block: number of steps held in memory at once, which does not change the result; by default about as many as
+            fill half a megabyte.
         watch: called with the steps of each block, in order.
 
     Raises:
@@ -88,11 +117,12 @@ def simulate(
             learns from earlier steps or uses late messages, or the delays follow the clock: see
             `simulate_with_memory`.
     """
-    _check(decoder, rule, delays, steps)
+    _check(timing, steps)
+    decoder, rule, first_step = timing.decoder, timing.rule, timing.first_step
     seconds = np.empty(steps)
     residual = np.empty(steps)
     arrived = np.zeros(steps, dtype=np.int64)
-    arrivals = ArrivalTimes(decoder.code, delays, seconds_per_task)
+    arrivals = timing.arrivals
     for low, times in _blocks(arrivals, first_step, steps, block):
         span = slice(low, low + len(times))
         stop = rule.stop_times(times, decoder)
@@ -101,7 +131,7 @@ def simulate(
         tied = np.flatnonzero(np.count_nonzero(last, axis=1) > 1)
         if len(tied):
             first, count = int(tied[0]), int(tied[-1] - tied[0]) + 1
-            before = arrivals.precedence(first_step + low + first, seed, count)[tied - first]
+            before = arrivals.precedence(first_step + low + first, timing.seed, count)[tied - first]
             times[tied] = untied(times[tied], before)
             stop[tied] = rule.stop_times(times[tied], decoder)
         finished = finish_times(times, decoder.code)
@@ -126,34 +156,23 @@ def with_sums(simulated: Simulation, scheme: Scheme, delays: Delays, first_step:
     return replace(simulated, seconds=simulated.seconds + sums.max(axis=1))
 
 
-def stop_times(
-    decoder: Decoder,
-    rule: WaitRule,
-    delays: Delays,
-    steps: int,
-    seconds_per_task: float = 0.0,
-    first_step: int = 0,
-) -> Array:
-    """Simulate like `simulate`, but return only the seconds at which each step stops, shape (steps,).
-
-    Arguments:
-        decoder, rule, delays, steps, seconds_per_task, first_step: as in `simulate`.
-    """
-    _check(decoder, rule, delays, steps)
+def stop_times(timing: Timing, steps: int) -> Array:
+    """Simulate like `simulate`, but return only the seconds at which each step stops, shape (steps,)."""
+    _check(timing, steps)
     seconds = np.empty(steps)
-    for low, times in _blocks(ArrivalTimes(decoder.code, delays, seconds_per_task), first_step, steps, None):
-        seconds[low : low + len(times)] = rule.stop_times(times, decoder)
+    for low, times in _blocks(timing.arrivals, timing.first_step, steps, None):
+        seconds[low : low + len(times)] = timing.rule.stop_times(times, timing.decoder)
     return seconds
 
 
-def _check(decoder: Decoder, rule: WaitRule, delays: Delays, steps: int) -> None:
+def _check(timing: Timing, steps: int) -> None:
     check_steps(steps)
-    rule.check(decoder)
+    timing.rule.check(timing.decoder)
     hint = "use simulate_with_memory, which simulates one step after the other"
-    if rule.remembers:
-        raise invalid("rule", "must be one for which steps do not depend on each other", str(rule), hint)
-    if delays.follows_clock:
-        raise invalid("delays", "must be drawn once a step, not along the clock", str(delays), hint)
+    if timing.rule.remembers:
+        raise invalid("rule", "must be one for which steps do not depend on each other", str(timing.rule), hint)
+    if timing.delays.follows_clock:
+        raise invalid("delays", "must be drawn once a step, not along the clock", str(timing.delays), hint)
 
 
 def check_steps(steps: int) -> None:

@@ -11,7 +11,7 @@ from scipy import special
 
 from erasurehead._internal.arrays import Array
 from erasurehead.delays import Bootstrap, Delays
-from erasurehead.planning._simulation import stop_times
+from erasurehead.planning._simulation import Timing, stop_times
 from erasurehead.schemes import Scheme
 from erasurehead.schemes.wait_rules._residual import Decodable
 
@@ -117,7 +117,7 @@ class _Rounds:
 
 def _simulated(scheme: Scheme, delays: Bootstrap, seconds_per_task: float) -> Array:
     """Return the step times of all rounds of a table."""
-    return stop_times(scheme.decoder, scheme.rule, delays, len(delays.table), seconds_per_task)
+    return stop_times(Timing.of(scheme, delays, seconds_per_task), len(delays.table))
 
 
 def _of_what_might_come(scheme: Scheme, rounds: _Rounds, seconds_per_task: float, lengths: Iterable[int]) -> float:

@@ -16,7 +16,7 @@ from erasurehead.delays import Delays
 from erasurehead.planning._carry_over import simulate_with_memory
 from erasurehead.planning._early_rounds import EarlyRounds
 from erasurehead.planning._forecasts import Forecast
-from erasurehead.planning._simulation import with_sums
+from erasurehead.planning._simulation import Timing, with_sums
 from erasurehead.planning._task_weights import task_weights
 from erasurehead.planning._trainer import GAP, DecodedMessages, Trainer
 from erasurehead.schemes import Scheme, parse_scheme
@@ -205,8 +205,7 @@ def simulated_steps(
         arrived.append((times <= stop[:, None]) & np.isfinite(times))
         residuals.append(residual)
 
-    timing = scheme.decoder, scheme.rule, delays, steps, seconds_per_task, first
-    result = simulate_with_memory(*timing, late, watch=watch, until_newer=scheme.until_newer)
+    result = simulate_with_memory(Timing.of(scheme, delays, seconds_per_task, first, late), steps, watch)
     result = with_sums(result, scheme, delays, first)
     ended = np.flatnonzero(~np.isfinite(result.seconds))
     count = int(ended[0]) if len(ended) else len(result.seconds)
