@@ -110,10 +110,10 @@ def test_a_scheme_that_fails_keeps_none_of_the_others_from_running(tmp_path: Pat
     outcome = trained.report(("svg",))
     assert outcome.failures == ("uncoded: Too many workers have died.",)
     assert not outcome.interrupted
-    assert [row.stopped for row in outcome.rows] == ["Too many workers have died.", "", ""]
-    assert [path.name for path in outcome.runs] == ["uncoded", "exact", "erasurehead"]
+    assert [row.stopped for row in outcome.compared.rows] == ["Too many workers have died.", "", ""]
+    assert [path.name for path in outcome.folders] == ["uncoded", "exact", "erasurehead"]
     assert outcome.figures
-    assert outcome.target == common_target(runs[1:])
+    assert outcome.compared.rows[0].basis.target == common_target(runs[1:])
 
 
 def test_a_signal_before_anything_was_measured_is_not_blamed_on_the_target(tmp_path: Path) -> None:
@@ -122,8 +122,8 @@ def test_a_signal_before_anything_was_measured_is_not_blamed_on_the_target(tmp_p
     assert not trained.runs[0].evaluations
     outcome = trained.report(())
     assert outcome.interrupted
-    assert [row.stopped for row in outcome.rows] == ["stopped by SIGTERM"]
-    assert outcome.target is None
+    assert [row.stopped for row in outcome.compared.rows] == ["stopped by SIGTERM"]
+    assert outcome.compared.rows[0].basis.target is None
 
 
 @pytest.mark.slow
@@ -135,9 +135,9 @@ def test_after_ctrl_c_the_runs_so_far_are_compared(tmp_path: Path, step: int, fo
     assert [run.scheme for run in runs] == ["uncoded", "exact"]
     assert (runs[1].stopped, len(runs[1].steps)) == ("stopped by Ctrl-C", step)
     outcome = trained.report(formats)
-    assert [row.stopped for row in outcome.rows] == ["", "stopped by Ctrl-C"]
+    assert [row.stopped for row in outcome.compared.rows] == ["", "stopped by Ctrl-C"]
     assert (outcome.failures, outcome.interrupted) == ((), True)
-    assert outcome.runs == (tmp_path / "out" / "uncoded", tmp_path / "out" / "exact")
+    assert outcome.folders == (tmp_path / "out" / "uncoded", tmp_path / "out" / "exact")
     assert outcome.as_dict()["schemes"][0]["seconds_per_step"] == pytest.approx(runs[0].seconds_per_step)
     assert [path.suffix for path in outcome.figures] == [".svg"] * len(outcome.figures)
     assert bool(outcome.figures) == bool(formats)

@@ -142,7 +142,6 @@ def _trained(screen: Screen, comparison: Comparison) -> Trained:
 
 def _conclude(screen: Screen, experiments: Sequence[Experiment], outcome: Outcome, alone: bool) -> None:
     from erasurehead.reports._descents import descent_table
-    from erasurehead.reports._rendering import render_table
     from erasurehead.runs._comparison import ALONE
     from erasurehead.runs._outcome import say_heard_once
 
@@ -156,10 +155,10 @@ def _conclude(screen: Screen, experiments: Sequence[Experiment], outcome: Outcom
     limits = [one for one in (outcome.pays, say_heard_once(outcome.heard)) if one]
     redundancy = [None if one.held is None else asdict(one.held) for one in experiments]
     screen.result(
-        {**outcome.as_dict(), "held": redundancy}, render_table(outcome.rows, outcome.title), *depths, *limits, last
+        {**outcome.as_dict(), "held": redundancy}, outcome.compared.table(outcome.title), *depths, *limits, last
     )
     if outcome.interrupted:
-        left = [one.scheme.name for one in experiments[len(outcome.rows) :]]
+        left = [one.scheme.name for one in experiments[len(outcome.folders) :]]
         if left:
             screen.warn(f"Stopped before these were raced: {'; '.join(left)}.")
         raise typer.Exit(INTERRUPTED)

@@ -34,7 +34,6 @@ from erasurehead.schemes import parse_scheme
 from erasurehead.schemes._text import by_speed, deals_by_speed, paper_schemes
 from erasurehead.training import Callback, Run
 from erasurehead.training._callbacks import check_callbacks
-from erasurehead.training._result import Status
 
 _SOLVER, _PATIENT = "quasi_newton", "adaptive, waiting for all"
 
@@ -84,13 +83,7 @@ class Comparison:
             InvalidArgument: if something does not fit; the error names the key.
             DataError: if the data cannot be used, or this machine has no memory for the workers.
         """
-        config = as_config(config)
-        delays = config.delays.model_copy(update={"model": config.delays.model or PUBLISHED_DELAYS})
-        run = config.run.model_copy(update={"engine": config.run.engine or "processes"})  # schemes are about workers
-        data = config.data
-        if data.synthetic is None and data.source in NAMES:
-            data = data.model_copy(update={"synthetic": "fallback"})
-        config = config.model_copy(update={"delays": delays, "run": run, "data": data})
+        config = _with_defaults(as_config(config))
         run = settled(config, schemes)
         workers = run.workers
         if (speeds := run.speeds) is not None:
@@ -239,56 +232,35 @@ class Trained:
         Raises:
             MissingExtra: if figures are wanted and matplotlib is not installed.
         """
-        runs, target = self.runs, self.goal()
-        folder, experiments, title = self.comparison.folder, self.comparison.experiments, self.comparison.title
-        rows = self.compared.rows
+        comparison, compared = self.comparison, self.compared
+        folder, experiments, title = comparison.folder, comparison.experiments, comparison.title
         section = experiments[0].config.run
-        access = section.access
-        names, virtual = [row.scheme for row in rows], section.engine == "virtual"
-        fell = descents(names, self.objectives, self._least(alone), virtual)
-        text = f"{title}\n\n{self.comparison.where}.\n\n{to_markdown(rows)}"
+        virtual = section.engine == "virtual"
+        fell = descents(compared.names, self.objectives, self._least(alone), virtual)
+        pays, heard = self._pays(alone, fell), self._heard_once(alone, fell)
+        text = f"{title}\n\n{comparison.where}.\n\n{to_markdown(compared.rows)}"
         if fell:
             text += f"\n{descent_markdown(fell)}"
         if alone:
             text += f"\n{ALONE}\n\n" + "".join(f"- {one}\n" for one in alone)
-        pays, heard = self._pays(alone, fell), self._heard_once(alone, fell)
         text += "".join(f"\n{one}\n" for one in (pays, say_heard_once(heard)) if one)
-        write_whole(folder / TABLE, [text.encode()], access)
+        write_whole(folder / TABLE, [text.encode()], section.access)
         figures: list[Path] = []
         if formats:
-            with writing(folder / FIGURES), Folder.open(folder, access) as opened:
+            with writing(folder / FIGURES), Folder.open(folder, section.access) as opened:
                 opened.inside(FIGURES, make=True).close()  # and no link to elsewhere
-            figures = self.compared.draw(folder / FIGURES, formats, title, access, fell)
-        folders = tuple(experiment.out for experiment in experiments[: len(runs)] if experiment.out is not None)
-        ends: list[Status] = [run.summary.get("status", run.status) for run in runs]
-        failures = tuple(
-            f"{row.scheme}: {row.stopped}"
-            for row, end in zip(rows, ends, strict=True)
-            if end not in ("finished", "interrupted")
-        )
-        outcome = Outcome(
-            title,
-            target,
-            tuple(rows),
-            tuple(figures),
-            folder,
-            folders,
-            failures,
-            "interrupted" in ends,
-            tuple(alone),
-            tuple(fell),
-            pays,
-            heard,
-        )
-        price = section.seconds_per_task if section.engine == "virtual" else None
+            figures = compared.draw(folder / FIGURES, formats, title, section.access, fell)
+        folders = [experiment.out for experiment in experiments[: len(self.runs)] if experiment.out is not None]
+        drawn = tuple(folders), tuple(figures)
+        outcome = Outcome(title, compared, folder, *drawn, tuple(alone), tuple(fell), pays, heard)
         facts = {
             "data": describe(experiments[0].data),
             "engine": section.engine,
             "workers": section.workers,
-            "seconds_per_task": price,
+            "seconds_per_task": section.seconds_per_task if virtual else None,
             **outcome.as_dict(),
         }
-        write_whole(folder / COMPARISON, [to_text(facts).encode()], access)
+        write_whole(folder / COMPARISON, [to_text(facts).encode()], section.access)
         return outcome
 
     def _pays(self, alone: Sequence[Alone], fell: Sequence[Descent]) -> str:
@@ -347,6 +319,16 @@ def _shared(experiment: Experiment) -> bool:
     """Return whether workers share the computing of a step: not if each computes a message about all of the data."""
     code = experiment.scheme.code
     return any(len(code.tasks_of_message(message)) < code.n_tasks for message in range(code.n_messages))
+
+
+def _with_defaults(config: Config) -> Config:
+    """Return a configuration with what comparisons have by default: published delays, workers, stand-ins for data."""
+    delays = config.delays.model_copy(update={"model": config.delays.model or PUBLISHED_DELAYS})
+    run = config.run.model_copy(update={"engine": config.run.engine or "processes"})  # schemes are about workers
+    data = config.data
+    if data.synthetic is None and data.source in NAMES:
+        data = data.model_copy(update={"synthetic": "fallback"})
+    return config.model_copy(update={"delays": delays, "run": run, "data": data})
 
 
 class _Last(Callback):

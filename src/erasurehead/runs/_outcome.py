@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from erasurehead._internal.documents import PlainData
+from erasurehead.reports._canvas import Axes
 from erasurehead.reports._descents import GAPS, Descent
-from erasurehead.reports._measures import Aim
 from erasurehead.reports._panels import ComparedRuns
 from erasurehead.reports._rendering import to_html
-from erasurehead.reports._table import ComparisonRow
 from erasurehead.runs._alone import Alone
-from erasurehead.runs._folder import RunFolder
 from erasurehead.runs._heard_once import HeardOnce
 
 
@@ -24,13 +21,10 @@ class Outcome:
 
     Attributes:
         title: what was compared.
-        target: metric and value of the target; None if there is none that all runs reach.
-        rows: one per run.
-        figures: the files written.
+        compared: the runs beside each other, with a row for each.
         folder: folder of the comparison.
-        runs: the run folders.
-        failures: for each scheme that could not be trained to the end, its name and the reason, in a sentence.
-        interrupted: whether the user stopped the last run, so that the following ones were left out.
+        folders: the folder of each run.
+        figures: the files written.
         alone: how long the same problem takes on one machine; empty if that was not tried.
         descents: how near each run came to the least objective, and when; empty if objectives are out of reach.
         pays: from which time of a pass over the data on distributing pays, as sentences; empty if that is not known.
@@ -38,49 +32,51 @@ class Outcome:
     """
 
     title: str
-    target: Aim | None
-    rows: tuple[ComparisonRow, ...]
-    figures: tuple[Path, ...]
+    compared: ComparedRuns
     folder: Path
-    runs: tuple[Path, ...]
-    failures: tuple[str, ...] = ()
-    interrupted: bool = False
+    folders: tuple[Path, ...]
+    figures: tuple[Path, ...] = ()
     alone: tuple[Alone, ...] = ()
     descents: tuple[Descent, ...] = ()
     pays: str = ""
     heard: Mapping[float, HeardOnce] = field(default_factory=dict[float, HeardOnce])
 
     def __repr__(self) -> str:
-        return f"Outcome({self.title}: {', '.join(row.scheme for row in self.rows)})"
+        return f"Outcome({self.title}: {', '.join(self.compared.names)})"
 
     def _repr_html_(self) -> str:
-        return to_html(self.rows, self.title)
+        return to_html(self.compared.rows, self.title)
 
-    def plot(self, ax: Any = None, kind: str = "progress") -> Any:
-        """Draw the runs, which are read from their folders, as `ComparedRuns.plot` does, and return the axes.
+    def plot(self, ax: Axes | None = None, kind: str = "progress") -> Axes:
+        """Draw the runs, as `ComparedRuns.plot` does, and return the axes."""
+        return self.compared.plot(ax, kind)
 
-        Arguments:
-            ax: where to draw; by default in a new figure.
-            kind: `"progress"`, `"step_times"` or `"speed_up"`.
+    @property
+    def _ends(self) -> list[str]:
+        return [run.summary.get("status", run.status) for run in self.compared.runs]
 
-        Raises:
-            DataError: if a folder is gone or damaged.
-            InvalidArgument: if there is no such picture, or `ax` is something else.
-            MissingExtra: if matplotlib is not installed.
-        """
-        return ComparedRuns([RunFolder.open(folder).run for folder in self.runs], self.rows).plot(ax, kind)
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user stopped the last run, so that the following ones were left out."""
+        return "interrupted" in self._ends
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """For each scheme that could not be trained to the end, its name and the reason, in a sentence."""
+        ended = zip(self.compared.rows, self._ends, strict=True)
+        return tuple(f"{row.scheme}: {row.stopped}" for row, end in ended if end not in ("finished", "interrupted"))
 
     def as_dict(self) -> PlainData:
         """Return the outcome as plain data."""
-        basis = self.rows[0].basis
+        basis = self.compared.rows[0].basis
         return {
             "title": self.title,
-            "target": None if self.target is None else {"metric": self.target[0], "value": self.target[1]},
+            "target": None if basis.target is None else {"metric": basis.target[0], "value": basis.target[1]},
             "speed_up": {"compared": basis.compared, "baseline": basis.baseline},
             "final_metric": basis.metric,
             "schemes": [
                 {**{key: value for key, value in asdict(row).items() if key != "basis"}, "folder": str(folder)}
-                for row, folder in zip(self.rows, self.runs, strict=True)
+                for row, folder in zip(self.compared.rows, self.folders, strict=True)
             ],
             "alone": [asdict(one) for one in self.alone],
             "seconds_to_gap": {one.scheme: {f"{gap:g}": one.seconds_to(gap) for gap in GAPS} for one in self.descents},
