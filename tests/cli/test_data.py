@@ -106,10 +106,9 @@ def test_a_text_table_is_read_as_the_user_says_and_so_are_new_files(typed: Typed
     [
         (
             "https://a.b/c.csv?x=1",
-            "fetch it first (curl -L -o c.csv 'https://a.b/c.csv?x=1'), and name the file: c.csv.",
+            "is an address, and only files on this machine are read; fetch it, and name the file.",
         ),
-        ("s3://bucket/c.parquet", "fetch it first (aws s3 cp s3://bucket/c.parquet c.parquet), and name the file"),
-        ("odd://a/c.csv", "is an address, and only files on this machine are read; fetch it first, and name the file."),
+        ("s3://bucket/c.parquet", "'s3://bucket/c.parquet' is an address, and only files on this machine are read"),
         ("file:///data/c.csv", "is an address of a file; name the file itself: /data/c.csv."),
     ],
 )

@@ -66,8 +66,6 @@ def same(path: Path, **arguments: Any) -> datasets.Dataset:
         ("Report:,,\nMade,2024-01-01,\n" + text(), "2 lines before the table left out as titles: 'Report:'"),
         ("Report 2021,,\n,,\n" + text(), "1 line before the table left out as a title: 'Report 2021'"),
         ("Report\nof all\n\n" + text("\t"), "2 lines before the table left out as titles: 'Report'"),
-        ('"a" , "b" , "y"\n' + text(header="", quote='"'), ""),
-        (text(quote='"').replace('","', '" ,"'), ""),
         ("\n\n" + text(), ""),
     ],
 )

@@ -64,14 +64,6 @@ def test_costs():
     assert (nested.messages, nested.upload) == (3, 3.0)
 
 
-def test_bytes_per_message():
-    found = analyse(codes.build("communication_efficient_groups", n_workers=8, load=4, n_pieces=2), [1], samples=5)
-    assert found.bytes_per_message(241_915) == 8 * 120_958
-    assert found.bytes_per_message(10, "float32") == 20
-    with pytest.raises(InvalidArgument, match="dimension"):
-        found.bytes_per_message(0)
-
-
 def test_conditioning_is_part_of_it():
     found = analyse(codes.build("cyclic_mds", n_workers=20, stragglers=5), [5], samples=5)
     assert found.conditioning.stragglers == 5

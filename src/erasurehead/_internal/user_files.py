@@ -7,7 +7,6 @@ import gzip
 import os
 import re
 import select
-import shlex
 import stat
 import sys
 import tempfile
@@ -31,13 +30,6 @@ BROKEN = (EOFError, zlib.error, gzip.BadGzipFile, OSError)
 """Exceptions of reading a truncated or damaged file."""
 
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/{1,3}")  # pathlib makes https:/ of https://
-_FETCHED = {
-    **dict.fromkeys(("http", "https", "ftp", "ftps"), "curl -L -o {1} {0}"),
-    **dict.fromkeys(("s3", "s3a", "s3n"), "aws s3 cp {0} {1}"),
-    **dict.fromkeys(("gs", "gcs"), "gcloud storage cp {0} {1}"),
-    **dict.fromkeys(("hdfs", "viewfs"), "hdfs dfs -get {0} {1}"),
-}
-"""Commands that fetch what stands at an address, by its scheme: {0} is the address, {1} a name for the file."""
 _COMPRESSED = (".gz", ".bz2")
 _MARK = b"\xff\xfe"
 _STDIN = "-"
@@ -90,15 +82,10 @@ def _refuse_address(path: str) -> None:
     match = _ADDRESS.match(path)
     if match is None or os.path.exists(path):
         return
-    scheme, rest = match[1].lower(), path[match.end() :]
-    shown, name = printable(path), printable(rest.split("?")[0].rstrip("/").rpartition("/")[2]) or "data.csv"
-    if scheme == "file":
-        raise DataError(f"{shown!r} is an address of a file; name the file itself: /{printable(rest).lstrip('/')}.")
-    command = _FETCHED.get(scheme, "").format(shlex.quote(shown), shlex.quote(name))
-    raise DataError(
-        f"{shown!r} is an address, and only files on this machine are read; fetch it first"
-        f"{f' ({command})' if command else ''}, and name the file{f': {name}' if command else ''}."
-    )
+    shown, rest = printable(path), printable(path[match.end() :])
+    if match[1].lower() == "file":
+        raise DataError(f"{shown!r} is an address of a file; name the file itself: /{rest.lstrip('/')}.")
+    raise DataError(f"{shown!r} is an address, and only files on this machine are read; fetch it, and name the file.")
 
 
 def read_text(path: str | os.PathLike[str], what: str) -> str:

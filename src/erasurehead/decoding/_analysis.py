@@ -113,10 +113,6 @@ class Analysis:
         """
         return shown("reports._code_curves", "plot_analysis")(self, ax, kind)
 
-    def bytes_per_message(self, dimension: int, dtype: str = "float64") -> int:
-        """Return the bytes of one dense message for gradients of `dimension` numbers."""
-        return -(-check_count("dimension", dimension) // self.code.n_pieces) * np.dtype(dtype).itemsize
-
     def as_dict(self) -> dict[str, object]:
         """Return everything as plain lists and numbers, as for JSON."""
         curves = {

@@ -6,6 +6,7 @@ import ast
 import inspect
 import linecache
 import sysconfig
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from types import CodeType
@@ -60,15 +61,19 @@ def location_of(source_info: Any) -> SourceLocation | None:
     return None
 
 
+def _nodes(lines: tuple[str, ...]) -> Iterable[ast.AST]:
+    """Return what a text consists of as Python; nothing if it is not Python."""
+    try:
+        return ast.walk(ast.parse("".join(lines)))
+    except (SyntaxError, ValueError):
+        return ()
+
+
 @cache
 def _names(file: str, lines: tuple[str, ...]) -> dict[tuple[int, int, int, int], tuple[Any, str]]:
     """Return the assignments in a file: span of the value -> the names, and the operation that computes it."""
-    try:
-        tree = ast.parse("".join(lines))
-    except (SyntaxError, ValueError):
-        return {}
     assignments: dict[tuple[int, int, int, int], tuple[Any, str]] = {}
-    for node in ast.walk(tree):
+    for node in _nodes(lines):
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target, value, at = node.targets[0], node.value, node.value
         elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
@@ -97,17 +102,11 @@ def flat(names: Any) -> list[str]:
 
 @cache
 def _trees(file: str, lines: tuple[str, ...]) -> dict[int, ast.FunctionDef]:
-    try:
-        tree = ast.parse("".join(lines))
-    except (SyntaxError, ValueError):
-        return {}
-    assignments: dict[int, ast.FunctionDef] = {}
-    for node in ast.walk(tree):
+    functions: dict[int, ast.FunctionDef] = {}
+    for node in _nodes(lines):
         if isinstance(node, ast.FunctionDef):
-            assignments[node.lineno] = node
-            for decorator in node.decorator_list:
-                assignments[decorator.lineno] = node
-    return assignments
+            functions.update({at.lineno: node for at in (node, *node.decorator_list)})
+    return functions
 
 
 def unpacked(file: str, line: int) -> dict[str, str]:

@@ -28,7 +28,6 @@ _DECLARED = re.compile(r"sep=(.)\s*", re.IGNORECASE)
 _NAME = re.compile(r"(?!units?\b)\D*[^\W\d]", re.IGNORECASE)
 """How a column's name in a comment begins: with a letter before any digit, and not as a line of units does."""
 _ESCAPED = re.compile(r'\\(["\\])')
-_BLANKS_BEHIND = re.compile(r'"[ \t]+(?=[,;|\t\r\n])')
 _AUTO = Dialect()
 
 
@@ -43,7 +42,6 @@ class TableLayout:
         skip: number of lines before the first row of data.
         decimal: what stands before decimals.
         quotes: how quotes within quoted fields are written.
-        blanks_behind: whether there may be blanks between a closing quote and the delimiter.
         missing: texts that stand for a missing value; see `absent`.
         notes: what was decided that a user may want otherwise.
     """
@@ -54,7 +52,6 @@ class TableLayout:
     skip: int = 0
     decimal: Decimal = "."
     quotes: Quotes = "doubled"
-    blanks_behind: bool = False
     missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=(), compare=False)
 
@@ -102,17 +99,11 @@ def _prepared(lines: Iterable[str], layout: TableLayout) -> tuple[Iterable[str],
     """Return lines for Python's CSV reader, and its delimiter."""
     if layout.quotes == "backslash":
         lines = map(_doubled, lines)
-    if layout.blanks_behind:
-        lines = map(_closed, lines)
     return separated(lines, layout.delimiter, layout.quotes != "none")
 
 
 def _doubled(line: str) -> str:
     return _ESCAPED.sub(lambda match: '""' if match[1] == '"' else "\\", line) if "\\" in line else line
-
-
-def _closed(line: str) -> str:
-    return _BLANKS_BEHIND.sub('"', line)
 
 
 def csv_reader(lines: Iterable[str], layout: TableLayout) -> Any:
@@ -203,7 +194,6 @@ class _Look:
             skip,
             decimal,
             rows.layout.quotes,
-            rows.layout.blanks_behind,
             self.dialect.missing,
             tuple(self.notes),
         )
@@ -239,12 +229,11 @@ class _Look:
         mark = guess_delimiter(self.lines[start:], self.path)[0] if delimiter is None else delimiter
         attempts: list[_Rows] = []
         for quotes in ("doubled", "backslash") if self.dialect.quotes is None else (self.dialect.quotes,):
-            for blanks_behind in (False, True):
-                layout = TableLayout((), delimiter=mark, quotes=quotes, blanks_behind=blanks_behind)
-                fields, ends, sound = _parse(self.lines[start:], layout, self.whole)
-                attempts.append(_Rows(layout, start, fields, [start + end for end in ends], sound))
-                if sound:
-                    return attempts[-1]
+            layout = TableLayout((), delimiter=mark, quotes=quotes)
+            fields, ends, sound = _parse(self.lines[start:], layout, self.whole)
+            attempts.append(_Rows(layout, start, fields, [start + end for end in ends], sound))
+            if sound:
+                return attempts[-1]
         return attempts[0]
 
     def _behind_titles(self, rows: _Rows, delimiter: str | None) -> _Rows:
