@@ -54,7 +54,6 @@ PLAN = ("plan", "--delays", "exponential(0.5)", "--workers", 6)
         (("delays", "show", "magic()"), "TRACE|MODEL 'magic()': delays must use known names"),
         (("resize", "x", "--workers", 3), "There is no option --workers here: type erasurehead resize RUN WORKERS."),
         (("predict", "x", "y", "--out", "z"), "There is no option --out here: to have a file of what is printed, type"),
-        (("codes", "show", "cyclic_mds", "--workers", 9), "There is no option --workers here: parameters are typed as"),
         (
             ("train", *SHOP, "--loss", "poisson"),
             "shop.csv, line 2: the label 'bought', 'yes', is not a number; leave the",

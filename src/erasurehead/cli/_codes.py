@@ -24,9 +24,8 @@ Look up gradient codes: list all, show one, compare several.
 [bold]erasurehead codes list[/bold]
   Every code: what it guarantees, and when to choose it.
 
-[bold]erasurehead codes show cyclic_mds n_workers=30 stragglers=5[/bold]
-  One code: parameters, guarantee and source; its cost, too, if you name
-  parameters.
+[bold]erasurehead codes show 'cyclic_mds(30, stragglers=5)'[/bold]
+  One code: parameters, guarantee, source and cost.
 
 [bold]erasurehead codes compare 'fractional_repetition(30, load=5)' \\
     'regular(30, load=5)' 'projective_plane(5)' --out runs/codes[/bold]
@@ -49,11 +48,11 @@ Show one code: what it is, its parameters, guarantee and source.
 [bold]erasurehead codes show fractional_repetition[/bold]
   The family, with figures for a small example.
 
-[bold]erasurehead codes show fractional_repetition n_workers=30 load=3[/bold]
+[bold]erasurehead codes show 'fractional_repetition(30, load=3)'[/bold]
   The code of these parameters.
 
 [bold]erasurehead codes show 'refine(cyclic_mds(30, stragglers=5), n_tasks=90)'[/bold]
-  A code written as a call.
+  A code made of another one.
 """
 
 _COMPARE = """
@@ -85,7 +84,6 @@ def list_codes(*, output: OutputOptions) -> None:
 def show(
     *,
     code: str = argument("CODE", "A name or a call, such as 'cyclic_mds(30, stragglers=5)'."),
-    parameters: list[str] | None = argument("[KEY=VALUE]...", "Parameters, if CODE is a name.", default=None),
     output: OutputOptions,
 ) -> None:
     """Show one code."""
@@ -95,10 +93,9 @@ def show(
     from erasurehead.codes._text import parse_code
     from erasurehead.reports._code_tables import SHARES, residual_table
 
-    named = "(" not in code and not parameters
     screen = Screen(output)
     screen.say(f"analysing {code} ...")
-    built = family(code).example_code if named else parse_code(_call(code, parameters or []))
+    built = parse_code(code) if "(" in code else family(code).example_code
     analysis = decoding.analyse(built, _numbers(None, built.n_workers, curves=False))
     name = code.partition("(")[0].strip()  # `design_for` builds codes of other names
     data = {**family(name).row(), "built": {**facts(analysis), "analysis": analysis.as_dict()}}
@@ -167,24 +164,6 @@ def _built(text: str) -> GradientCode:
         return parse_code(text)
     except InvalidArgument as error:  # about a parameter of the text, even if there is an option of that name
         raise error.inside("code", text) from None
-
-
-def _call(name: str, parameters: Sequence[str]) -> str:
-    """Return a call from a name and `key=value` parameters; bare words become strings, as shells remove quotes."""
-
-    if not parameters:
-        return name
-    if "(" in name:
-        raise invalid("code", "must be a name if parameters follow it", name, "put the parameters into the call")
-    written: list[str] = []
-    for parameter in parameters:
-        key, equals, value = parameter.partition("=")
-        if not equals or not key.isidentifier() or not value.strip():
-            raise invalid("parameters", "must be written key=value", parameter, "such as n_workers=30")
-        value = {"true": "True", "false": "False", "none": "None"}.get(value.lower(), value)
-        word = re.fullmatch(r"[A-Za-z_]\w*", value) and value not in ("True", "False", "None", "inf")
-        written.append(f"{key}={value!r}" if word else f"{key}={value}")
-    return f"{name}({', '.join(written)})"
 
 
 def _numbers(text: str | None, n_workers: int, curves: bool) -> IntArray:

@@ -85,8 +85,6 @@ class Command(TyperCommand):
             return f"{reason} The column to predict is --label, and the metric at which training ends --until."
         if any(_placed(parameter) and option == f"--{parameter.name}" for parameter in self.params):
             return f"There is no option {option} here: type {command} {' '.join(arguments)}."
-        if any("KEY=VALUE" in argument for argument in arguments):
-            return f"There is no option {option} here: parameters are typed as KEY=VALUE, such as n_workers=30."
         printed = f"There is no option {option} here: to have a file of what is printed, type {command} ... > FILE."
         return printed if option == "--out" else ""
 
