@@ -54,56 +54,82 @@ def race(
     check_count("repeats", repeats, at_most=10_000)
     trainer = Trainer(problem, optimizer, goal, max_steps)
     own = None if solver is None else Trainer(problem, solver, goal, max_steps)
-    runs = Runs(trainer, plan.delays, plan.n_workers, plan.seconds_per_task, plan.late, own)
-    forecasts = {item.setting: item for item in plan.ranked}
+    running = _Race(plan, Runs(trainer, plan.delays, plan.n_workers, plan.seconds_per_task, plan.late, own))
     beside = [] if own is None else [item for item in plan.ranked if is_adaptive(item.setting)]
-    left = [setting for setting in _entrants(plan, beside) if forecasts[setting] not in beside]
-    fixed = {plan.uncoded.setting} | ({plan.current.setting} if plan.current is not None else set[str]())
-    trials: dict[str, Trial] = {}
-    best = math.inf
+    entrants = [setting for setting in _entrants(plan, beside) if running.forecasts[setting] not in beside]
     rounds = [1, repeats, 2 * repeats + 1] if repeats > 1 else [1]
-    for number, often in enumerate(rounds):
-        for place, setting in enumerate(left):
-            item = forecasts[setting]
-            most = math.inf if setting in fixed or item.missing == 0.0 else _SLOWER * best
-            trials[setting] = trial = runs.trial(setting, often, most, item.seconds_per_step)
-            if number == 0:
-                best = min(best, took(item, trial))
-            if progress is not None:
-                progress(place + 1, len(left))
-        in_order = sorted(left, key=lambda setting: took(forecasts[setting], trials[setting]))
-        best = took(forecasts[in_order[0]], trials[in_order[0]])
-        if number < len(rounds) - 1:
+    running.halve(entrants, rounds, progress)
+    running.resume(rounds[-1])
+    running.compare([item.setting for item in beside], repeats, 2 * rounds[-1])
+    running.penalize()
+    trials = running.trials
+    return tuple(sorted(trials.values(), key=lambda one: (running.seconds(one.setting), how_far(one, goal[0]))))
+
+
+class _Race:
+    """The trials so far, by setting, and the seconds of the quickest setting among those that end each other's runs."""
+
+    def __init__(self, plan: Plan, runs: Runs) -> None:
+        self.trials: dict[str, Trial] = {}
+        self.forecasts = {item.setting: item for item in plan.ranked}
+        self._runs = runs
+        self._fixed = {plan.uncoded.setting} | ({plan.current.setting} if plan.current is not None else set[str]())
+        self._best = math.inf
+
+    def seconds(self, setting: str) -> float:
+        return took(self.forecasts[setting], self.trials[setting])
+
+    def halve(self, left: list[str], rounds: list[int], progress: Callable[[int, int], None] | None) -> None:
+        """Try all settings as often as the first round says, and the better half of them again as the next one says."""
+        for number, often in enumerate(rounds):
+            for place, setting in enumerate(left):
+                whole = setting in self._fixed or self.forecasts[setting].missing == 0.0
+                self._try(setting, often, math.inf if whole else _SLOWER * self._best)
+                if number == 0:
+                    self._best = min(self._best, self.seconds(setting))
+                if progress is not None:
+                    progress(place + 1, len(left))
+            in_order = sorted(left, key=self.seconds)
+            self._best = self.seconds(in_order[0])
             left = in_order[: max(2, len(in_order) // 2)]
-    for setting in sorted(trials, key=lambda name: trials[name].ended_at * forecasts[name].seconds_per_step):
-        # A single lucky run may have ended runs of other settings that are better on the median.
-        if 0.0 < trials[setting].ended_at * forecasts[setting].seconds_per_step < best:
-            trials[setting] = runs.trial(setting, rounds[-1], _SLOWER * best, forecasts[setting].seconds_per_step)
-            best = min(best, took(forecasts[setting], trials[setting]))
-    trials |= {item.setting: runs.trial(item.setting, repeats, math.inf, item.seconds_per_step) for item in beside}
-    # Runs with early steps differ by half, and some take several times as long: one of these must not rule a setting
-    # out, nor a few lucky ones put the wrong setting first, and promise too much of it.
 
-    def usual(item: Forecast) -> float:
-        return trials[item.setting].median
+    def resume(self, often: int) -> None:
+        """Try again what a single lucky run of another setting may have ended, though it is better on the median."""
+        for setting in sorted(self.trials, key=self._ended_at):
+            if 0.0 < self._ended_at(setting) < self._best:
+                self._try(setting, often, _SLOWER * self._best)
+                self._best = min(self._best, self.seconds(setting))
 
-    def mean(item: Forecast) -> float:
-        return took(item, trials[item.setting])
+    def compare(self, settings: list[str], repeats: int, often: int) -> None:
+        """Try settings whose runs differ by half or more, and those that come first by median or mean more often.
 
-    often = 2 * rounds[-1]
-    for seconds in (usual, mean):
-        for _ in beside:
-            first = min(beside, key=seconds)
-            if len(trials[first.setting].steps) >= often:
-                break
-            trials[first.setting] = runs.trial(first.setting, often, math.inf, first.seconds_per_step)
-    safe = min((took(forecasts[name], one) for name, one in trials.items() if one.reached == 1.0), default=0.0)
-    for name, one in trials.items():  # what sometimes misses the target is not quick because it was ended early
-        if one.reached < 1.0 and (pace := forecasts[name].seconds_per_step) > 0.0:
-            trials[name] = replace(one, instead=safe / pace)
-    return tuple(
-        sorted(trials.values(), key=lambda trial: (took(forecasts[trial.setting], trial), how_far(trial, goal[0])))
-    )
+        A run that takes several times as long must not rule a setting out, nor may a few lucky ones put the wrong
+        setting first, and promise too much of it.
+        """
+        for setting in settings:
+            self._try(setting, repeats, math.inf)
+        for seconds in (self._median, self.seconds):
+            for _ in settings:
+                first = min(settings, key=seconds)
+                if len(self.trials[first].steps) >= often:
+                    break
+                self._try(first, often, math.inf)
+
+    def penalize(self) -> None:
+        """Count failed runs of a setting as safe ones of another: it is not quick because its runs were ended early."""
+        safe = min((self.seconds(setting) for setting, one in self.trials.items() if one.reached == 1.0), default=0.0)
+        for setting, one in self.trials.items():
+            if one.reached < 1.0 and (pace := self.forecasts[setting].seconds_per_step) > 0.0:
+                self.trials[setting] = replace(one, instead=safe / pace)
+
+    def _try(self, setting: str, often: int, most: float) -> None:
+        self.trials[setting] = self._runs.trial(setting, often, most, self.forecasts[setting].seconds_per_step)
+
+    def _median(self, setting: str) -> float:
+        return self.trials[setting].median
+
+    def _ended_at(self, setting: str) -> float:
+        return self.trials[setting].ended_at * self.forecasts[setting].seconds_per_step
 
 
 def _entrants(plan: Plan, beside: Sequence[Forecast]) -> list[str]:
