@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -50,71 +50,88 @@ def check(
     Returns:
         A report of the differences found. None of them raises an error: see `CheckReport.raise_if_wrong`.
     """
-    jax = jax_module()
     report = CheckReport(source.name, source.backend)
-    first = original if hasattr(original, "lower") else jax.jit(original)
-    second: Callable[..., Any] = jax.jit(source.function) if source.backend == "jax" else source.function
-
-    @cache
-    def watched() -> Watched | None:
-        try:
-            return Watched(trace(original, examples, "numpy", True, "comment"))
-        except Unsupported:
-            if source.backend == "numpy":
-                raise
-            return None
-
+    comparison = _Comparison(source, original, examples, report)
     # A loop may not end for extreme inputs.
-    usual_only = not extremes or "while" in primitives_of(jax.make_jaxpr(original)(*examples).jaxpr)
+    usual_only = not extremes or "while" in primitives_of(jax_module().make_jaxpr(original)(*examples).jaxpr)
     random = np.random.default_rng(seed)
     begin = time.monotonic()
-    reference: list[Any] | None = None
-    worst: dict[str, Difference] = {}
     for draw in range((draws if usual_only else 2 * draws) + 1):
         if draw and time.monotonic() - begin > seconds:
             break
         usual = draw <= draws
-        inputs = _inputs(tuple(examples), random, draw, usual)
-        wanted = first(*jax.tree.map(_copy, inputs))
-        expected = [array_of(v) for _, v in leaves(wanted)]
-        if draw == 0:
-            reference = expected
-        elif usual:
-            report.drawn += 1
-            if not expected or not _says_something(expected, reference or []):
-                continue
-        plain = jax.tree.map(_plain, inputs)
-        given = inputs if source.backend == "jax" else plain
-        try:
-            got = second(*given)
-        except Exception as error:
-            worst.setdefault("", Difference("", draw, "structure", f"it raises {type(error).__name__}: {error}"))
+        if not comparison.goes_on(_inputs(tuple(examples), random, draw, usual), draw, usual):
             break
-        differences = _structure(wanted, got, draw, source.backend)
-        if differences is None:
-            differences, amount, flipped = [], 0.0, False
-            if source.backend == "jax":
-                differences, amount = _in_ulps(wanted, got, draw)
-            if (differences or source.backend == "numpy") and (run := watched()) is not None:
-                differences, most, flipped = _tolerance(run, plain, inputs, wanted, got, draw, not usual)
-                amount = amount if source.backend == "jax" else most
-            if flipped and draw:
-                report.flipped += usual
-                continue
-            report.worst = max(report.worst, amount)
-        report.counted += 1 if draw and usual else 0
-        for difference in differences:
-            before = worst.get(difference.output)
-            if before is None or difference.amount > before.amount:
-                worst[difference.output] = difference
-        if any(d.kind != "value" for d in differences):
-            break
-    report.differences = list(worst.values())
+    report.differences = list(comparison.worst.values())
     if report.drawn and not report.counted and report.passed:
         report.notes.append("No draw can tell them apart: the outputs are constant, all NaN, or flip.")
     if source.backend == "jax" and other_mode and report.passed:
         _other_mode(source, examples, report)
     return report
+
+
+class _Comparison:
+    """A source and its original, run with the same inputs, and the greatest difference in each output so far."""
+
+    def __init__(self, source: Any, original: Callable[..., Any], examples: Sequence[Any], report: CheckReport) -> None:
+        jit = jax_module().jit
+        self.worst: dict[str, Difference] = {}
+        self._for_jax = source.backend == "jax"
+        self._original, self._examples, self._report = original, examples, report
+        self._first = original if hasattr(original, "lower") else jit(original)
+        self._second: Callable[..., Any] = jit(source.function) if self._for_jax else source.function
+        self._reference: list[Any] = []
+
+    @cached_property
+    def _watched(self) -> Watched | None:
+        try:
+            return Watched(trace(self._original, self._examples, "numpy", True, "comment"))
+        except Unsupported:
+            if not self._for_jax:
+                raise
+            return None
+
+    def goes_on(self, inputs: tuple[Any, ...], draw: int, usual: bool) -> bool:
+        """Run both and report what differs; return whether further draws could say more."""
+        report, tree = self._report, jax_module().tree
+        wanted = self._first(*tree.map(_copy, inputs))
+        expected = [array_of(v) for _, v in leaves(wanted)]
+        if draw == 0:
+            self._reference = expected
+        elif usual:
+            report.drawn += 1
+            if not expected or not _says_something(expected, self._reference):
+                return True
+        plain = tree.map(_plain, inputs)
+        try:
+            got = self._second(*(inputs if self._for_jax else plain))
+        except Exception as error:
+            self.worst.setdefault("", Difference("", draw, "structure", f"it raises {type(error).__name__}: {error}"))
+            return False
+        differences, amount, flipped = self._differences(inputs, plain, wanted, got, draw, not usual)
+        if flipped and draw:
+            report.flipped += usual
+            return True
+        report.worst = max(report.worst, amount)
+        report.counted += 1 if draw and usual else 0
+        for difference in differences:
+            before = self.worst.get(difference.output)
+            if before is None or difference.amount > before.amount:
+                self.worst[difference.output] = difference
+        return all(d.kind == "value" for d in differences)
+
+    def _differences(
+        self, inputs: tuple[Any, ...], plain: tuple[Any, ...], wanted: Any, got: Any, draw: int, extreme: bool
+    ) -> tuple[list[Difference], float, bool]:
+        """Return what differs, the largest distance, and whether rounding decides which of several results is right."""
+        differences = _structure(wanted, got, draw, self._for_jax)
+        if differences is not None:
+            return differences, 0.0, False
+        differences, amount = _in_ulps(wanted, got, draw) if self._for_jax else ([], 0.0)
+        if (self._for_jax and not differences) or self._watched is None:
+            return differences, amount, False
+        differences, most, flipped = _tolerance(self._watched, plain, inputs, wanted, got, draw, extreme)
+        return differences, amount if self._for_jax else most, flipped
 
 
 def _inputs(examples: tuple[Any, ...], random: np.random.Generator, draw: int, usual: bool) -> tuple[Any, ...]:
@@ -154,7 +171,7 @@ def _says_something(expected: list[Any], reference: list[Any]) -> bool:
     )
 
 
-def _structure(wanted: Any, got: Any, draw: int, backend: str) -> list[Difference] | None:
+def _structure(wanted: Any, got: Any, draw: int, for_jax: bool) -> list[Difference] | None:
     """Return differences in structure, shape or dtype; None if there are none."""
     a, b = leaves(wanted), leaves(got)
     if [p for p, _ in a] != [p for p, _ in b]:
@@ -170,7 +187,7 @@ def _structure(wanted: Any, got: Any, draw: int, backend: str) -> list[Differenc
             differences.append(Difference(path, draw, "shape", f"its shape should be {p.shape}, but is {q.shape}"))
         elif p.dtype != q.dtype:
             differences.append(Difference(path, draw, "dtype", f"its dtype should be {p.dtype}, but is {q.dtype}"))
-        elif backend == "jax" and bool(getattr(x, "weak_type", False)) != bool(getattr(y, "weak_type", False)):
+        elif for_jax and bool(getattr(x, "weak_type", False)) != bool(getattr(y, "weak_type", False)):
             differences.append(Difference(path, draw, "dtype", "its dtype is weak on one side only"))
     return differences or None
 
