@@ -270,29 +270,13 @@ def plan(
     check_count("max_load", max_load)
     check_late(late)
     delays = as_delays(delays)
-    if isinstance(settings, str) or not all(isinstance(one, str) for one in (*(settings or ()), current or "")):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise invalid(
-            "settings", "must be schemes as texts, like the current one", settings, "such as ['exact(load=3)']"
-        )
-    try:
-        delays.check_workers(n_workers)
-    except InvalidArgument as error:
-        raise error.inside("delays", str(delays)) from None
-    if n_workers < 2:
-        raise invalid("n_workers", "must be at least 2", n_workers, "with one worker there is nobody else to wait for")
+    _check_texts(settings, current)
+    _check_enough(n_workers, delays)
     if settings is None:
         settings = default_settings(n_workers, max_load, delays)
         check_effort(n_workers, len(settings), steps)  # those of `adaptive` are known by the codes that they build
         settings += adaptive_settings(n_workers, max_load, delays) if target is None else ()
-    texts = list(dict.fromkeys(settings))
-    if not texts:
-        raise invalid("settings", "must name at least one scheme", texts)
-    uncoded = next((text for text in texts if text.strip() in _UNCODED), _UNCODED[0])
-    if current is not None and current.strip() in _UNCODED:
-        current = uncoded
-    for text in (uncoded, current):
-        if text is not None and text not in texts:
-            texts.append(text)
+    texts, uncoded, current = _beside_uncoded(settings, current)
     check_effort(n_workers, len(texts), steps)
     looked_at = max(1, min(_LOOKED_AT, _DRAWN // n_workers))
     if not seconds_per_task and _is_timeless(delays.rows(0, looked_at, n_workers)):
@@ -324,6 +308,34 @@ def plan(
         forecasts[current] if current else None,
         accuracy,
     )
+
+
+def _check_texts(settings: Sequence[str] | None, current: str | None) -> None:
+    if isinstance(settings, str) or not all(isinstance(one, str) for one in (*(settings or ()), current or "")):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise invalid(
+            "settings", "must be schemes as texts, like the current one", settings, "such as ['exact(load=3)']"
+        )
+
+
+def _check_enough(n_workers: int, delays: Delays) -> None:
+    try:
+        delays.check_workers(n_workers)
+    except InvalidArgument as error:
+        raise error.inside("delays", str(delays)) from None
+    if n_workers < 2:
+        raise invalid("n_workers", "must be at least 2", n_workers, "with one worker there is nobody else to wait for")
+
+
+def _beside_uncoded(settings: Sequence[str], current: str | None) -> tuple[list[str], str, str | None]:
+    """Return all settings once, with `uncoded()` and the current one among them, and these two as they are written."""
+    texts = list(dict.fromkeys(settings))
+    if not texts:
+        raise invalid("settings", "must name at least one scheme", texts)
+    uncoded = next((text for text in texts if text.strip() in _UNCODED), _UNCODED[0])
+    if current is not None and current.strip() in _UNCODED:
+        current = uncoded
+    beside = [uncoded] if current is None else [uncoded, current]
+    return list(dict.fromkeys([*texts, *beside])), uncoded, current
 
 
 def check_effort(n_workers: int, n_settings: int = 1, steps: int | None = None) -> None:
