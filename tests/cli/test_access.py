@@ -41,10 +41,10 @@ LOSS = "import jax.numpy as jnp\ndef loss(w):\n    return jnp.sum(jnp.tanh(w) * 
 COMMANDS: list[tuple[object, ...]] = [
     (*RUN, "--out", "new/run", "--checkpoint-every", 1),
     (*RUN, "--scheme", "uncoded"),
-    ("compare", "--data", "shop.csv", *other(SMALL, "--steps", 3), "--out", "new/x"),
+    ("compare", "--data", "shop.csv", *other(SMALL, "--steps", 3), "-s", "uncoded", "-s", "exact(load=2)", "--out", "new/x"),
     (*PEERS, "--out", "new/run"),
     ("shard", "shop.csv", "--categorical", "--tasks", 2, "--out", "new/shards"),
-    ("plan", "--delays", "exponential(1)", "-w", 4, "--out", "new/plan"),
+    ("plan", "--delays", "exponential(1)", "-w", 4, "-s", "exact(load=2)", "--out", "new/plan"),
     ("delays", "fit", "trace.csv", "--out", "new/x"),
     ("drill", "--data", "shop.csv", "--categorical", "-w", 4, "--seconds", 3, "--engine", "virtual", "--out", "new/x"),
     ("drill", "peers", "--policy", "local()", "--peers", 4, "--seconds", 5, "--out", "new/x"),

@@ -15,8 +15,11 @@ from .shop import SMALL, Typed
 
 
 @pytest.mark.slow
-def test_the_papers_schemes_race_by_default(typed: Typed, shop: Path) -> None:
-    done = typed("compare", "--data", shop, "--label", "bought", *SMALL)
+def test_the_papers_schemes_race_by_default_and_are_overwritten_only_when_that_is_said(
+    typed: Typed, shop: Path
+) -> None:
+    command = ("compare", "--data", shop, "--label", "bought", *SMALL)
+    done = typed(*command)
     assert done.code == 0
     for name in ("uncoded", "exact", "erasurehead"):
         assert name in done.out
@@ -24,6 +27,12 @@ def test_the_papers_schemes_race_by_default(typed: Typed, shop: Path) -> None:
     figures = {path.name for path in Path("runs/compare-shop-1/figures").iterdir()}
     assert {"comparison.png", "comparison.svg"} <= figures
     assert "| uncoded" in Path("runs/compare-shop-1/comparison.md").read_text()
+    there = (*other(command, "--steps", 2), "--no-figures", "--out", "runs/compare-shop-1")
+    again = typed(*there)
+    assert (again.code, "'runs/compare-shop-1' is already in use" in again.sentence) == (2, True)
+    assert figures == {path.name for path in Path("runs/compare-shop-1/figures").iterdir()}
+    assert typed(*there, "--overwrite").code == 0
+    assert not Path("runs/compare-shop-1/figures").exists()
 
 
 def test_all_schemes_meet_the_same_delays_and_first_model(typed: Typed, shop: Path) -> None:
@@ -99,16 +108,6 @@ def test_schemes_of_one_name_are_told_apart(typed: Typed, shop: Path) -> None:
     )
     folders = [scheme["folder"] for scheme in done.json["schemes"]]
     assert folders == ["x/erasurehead-2-3", "x/erasurehead-3-2-1", "x/erasurehead-3-2-2"]
-
-
-@pytest.mark.slow
-def test_a_comparison_is_overwritten_only_when_that_is_said(typed: Typed, shop: Path) -> None:
-    command = ("compare", "--data", shop, *other(SMALL, "--steps", 2), "-o", "x")
-    assert typed(*command).code == 0
-    again = typed(*command)
-    assert (again.code, "'x' is already in use" in again.sentence) == (2, True)
-    assert typed(*command, "--overwrite", "--no-figures").code == 0
-    assert not Path("x/figures").exists()
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ COMMANDS: list[tuple[object, ...]] = [
     ("shard", "shop.csv", "--categorical", "--tasks", 2, "--out", "OUT"),
     ("predict", "run", "shop.csv"),
     ("evaluate", "run", "shop.csv"),
-    ("plan", "--delays", "exponential(1)", "-w", 2, "--no-figures", "--out", "OUT"),
+    ("plan", "--delays", "exponential(1)", "-w", 2, "-s", "exact(load=2)", "--no-figures", "--out", "OUT"),
     ("drill", "--workers", 1),
     ("codes", "show", "fractional_repetition(6, load=2)"),
     ("codes", "compare", "uncoded(5)", "--stragglers", 2),

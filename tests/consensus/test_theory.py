@@ -32,7 +32,7 @@ class NoisyQuadratic(LeastSquares):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n_peers", "variance"), [(2, 0.0131), (4, 0.0064), (8, 0.0031), (16, 0.00158)])
+@pytest.mark.parametrize(("n_peers", "variance"), [(2, 0.0131), (4, 0.0064), (8, 0.0031)])
 def test_the_variance_of_the_mean_falls_as_one_over_the_number_of_peers(n_peers: int, variance: float) -> None:
     steps = 1_500
     done = train(
@@ -65,12 +65,12 @@ def test_gradient_tracking_reaches_the_optimum_where_plain_averaging_does_not(
             "ring()",
             policy,
             peers=6,
-            rate=0.02,
+            rate=0.05,
             algorithm=algorithm,
             split=shares,
-            steps=1_500,
+            steps=500,
             delays="exponential(mean=1.0)",
-            evaluate_every=1_500,
+            evaluate_every=500,
             records=False,
         )
         away[algorithm] = float(np.linalg.norm(done.x - best))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ def early(run: Run) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", ["squares", "logistic"])
 @pytest.mark.parametrize("order", ["shuffled", "sorted"])
-@pytest.mark.parametrize(("late", "seed"), [("preempt", 0), ("preempt", 1), ("carry", 0), ("carry", 2)])
+@pytest.mark.parametrize(("late", "seed"), [("preempt", 0), ("carry", 2)])
 def test_a_run_that_begins_with_few_arrivals_ends_at_the_same_optimum(
     loss: str, order: str, late: str, seed: int
 ) -> None:
@@ -109,14 +110,13 @@ def least(loss: str, order: str) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("late", ["preempt", "carry"])
 @pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize("loss", ["poisson", "gamma", "linex"])
 def test_where_the_curvature_has_no_bound_no_step_is_too_long_to_come_back_from(
-    loss: str, own: bool, late: str, monkeypatch: pytest.MonkeyPatch
+    loss: str, own: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_linex(monkeypatch)
-    for seed, order in enumerate(["shuffled", "sorted"] * 2):
+    for seed, (late, order) in enumerate(product(("preempt", "carry"), ("shuffled", "sorted"))):
         one = exponential(loss, order)
         run = fit(one if own else plain(one), Exponential(0.5, seed=seed), late, steps=1000, evaluate_every=0)
         assert run.ended == "converged"
@@ -193,8 +193,7 @@ def cold_start(seed: int) -> Delays:
     return Fixed(first.tolist()) + Exponential(0.5, seed=seed)
 
 
-@pytest.mark.parametrize("late", ["preempt", "carry"])
-@pytest.mark.parametrize("loss", ["squares", "logistic"])
+@pytest.mark.parametrize(("loss", "late"), [("squares", "preempt"), ("logistic", "carry")])
 @pytest.mark.slow
 def test_a_first_order_that_all_answer_late_does_not_decide_for_ever(late: str, loss: str) -> None:
     """The first gradient is whole; what its parts say is kept, and the next order finds out that few arrivals pay."""
@@ -219,18 +218,22 @@ def late_once(seed: int, noise: float) -> Delays:
     return Fixed(np.maximum(rows, 0.0).tolist())
 
 
+@cache
+def steps_where_nobody_is_late(late: str) -> int:
+    return len(fit(problem(), ALIKE, late, evaluate_every=0).steps)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.05, 0.2])
 @pytest.mark.parametrize("late", ["preempt", "carry"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_workers_that_were_late_once_do_not_decide_for_ever(seed: int, late: str, noise: float) -> None:
     """However late they are in the first order, the run takes hardly more steps than if nobody ever is."""
-    whole = fit(problem(), ALIKE, late, evaluate_every=0)
     run = fit(problem(), late_once(seed, noise), late, evaluate_every=0)
     why = [row.decision["why"] for row in run.steps if row.decision["act"] == "whole"]
     assert why in (["prompt"], ["missing"], [])
     assert early(run) < 100
-    assert len(run.steps) - early(run) <= 2 * len(whole.steps)
+    assert len(run.steps) - early(run) <= 2 * steps_where_nobody_is_late(late)
     assert run.ended == "converged"
 
 
@@ -346,8 +349,15 @@ def test_where_few_arrivals_are_of_no_use_all_orders_are_for_whole_gradients(wha
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize(("late", "steps"), [("preempt", (1, 2, 7, 20, 50)), ("carry", (1, 2, 3, 10, 30))])
+@pytest.mark.parametrize(
+    ("late", "dtype", "steps"),
+    [
+        ("preempt", "float64", (1, 7, 50)),
+        ("preempt", "float32", (2, 20)),
+        ("carry", "float64", (2, 10)),
+        ("carry", "float32", (1, 3, 30)),
+    ],
+)
 def test_it_goes_on_from_any_early_step_to_the_bit(late: str, steps: tuple[int, ...], dtype: str) -> None:
     one, kept = problem(), KeptStates(*steps)
     x = one.initial().astype(dtype)

@@ -63,10 +63,7 @@ def newton(run: Run) -> list[int]:
     return [row.step for row in run.steps if row.kind == "newton"]
 
 
-@pytest.mark.parametrize(
-    ("loss", "late", "seed"),
-    [("squares", "preempt", 0), ("squares", "carry", 1), ("logistic", "preempt", 2), ("logistic", "carry", 0)],
-)
+@pytest.mark.parametrize(("loss", "late", "seed"), [("squares", "preempt", 0), ("logistic", "carry", 1)])
 @pytest.mark.slow
 def test_what_is_slow_otherwise_is_at_the_optimum_far_sooner(loss: str, late: str, seed: int) -> None:
     run = fit(hard(loss=loss), Exponential(0.5, seed=seed), late)
@@ -78,6 +75,12 @@ def test_what_is_slow_otherwise_is_at_the_optimum_far_sooner(loss: str, late: st
     assert newton(run)
     assert not newton(plain)
     assert plain.steps[-1].end > 1.5 * run.steps[-1].end
+
+
+@cache
+def usual(late: str = "carry") -> Run:
+    """What nothing happens to."""
+    return fit(hard(), late=late)
 
 
 @cache
@@ -117,8 +120,7 @@ def test_where_each_worker_has_little_of_the_data_few_arrivals_go_on_for_longer(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("late", ["preempt", "carry"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("seed", "late"), [(0, "preempt"), (1, "carry"), (2, "preempt")])
 def test_tasks_that_differ_are_at_the_optimum_all_the_same(seed: int, late: str) -> None:
     run = fit(hard("sorted"), Exponential(0.5, seed=seed), late)
     whole = fit(hard("sorted"), Exponential(0.5, seed=seed), "drop(1)")
@@ -130,7 +132,7 @@ def test_tasks_that_differ_are_at_the_optimum_all_the_same(seed: int, late: str)
 
 @pytest.mark.slow
 def test_their_rows_say_how_long_they_took_and_how_many_came() -> None:
-    run = fit(hard())
+    run = usual()
     steps = newton(run)
     assert len(steps) > 3
     for step in steps:
@@ -148,14 +150,14 @@ def test_their_rows_say_how_long_they_took_and_how_many_came() -> None:
     assert np.median([run.steps[step].waited for step in steps]) < 0.5 * whole
 
 
-@pytest.mark.parametrize("late", ["preempt", "carry"])
+@pytest.mark.parametrize(("late", "seed"), [("preempt", 0), ("carry", 1), ("preempt", 2)])
 @pytest.mark.slow
-def test_where_times_grow_with_the_work_a_few_products_are_tried_at_most(late: str) -> None:
-    for seed in range(4):
-        run = fit(hard(), Exponential(0.5, seed=seed, scale_with_load=True), late)
-        assert run.ended == "converged"
-        assert len(newton(run)) <= 3
-        assert all(one.work <= 54.0 for one in run.arrivals if one.step in newton(run))
+def test_where_times_grow_with_the_work_a_few_products_are_tried_at_most(late: str, seed: int) -> None:
+    run = fit(hard(), Exponential(0.5, seed=seed, scale_with_load=True), late)
+    assert run.ended == "converged"
+    steps = newton(run)
+    assert len(steps) <= 3
+    assert all(one.work <= 54.0 for one in run.arrivals if one.step in steps)
 
 
 @pytest.mark.slow
@@ -199,10 +201,10 @@ def test_runs_with_them_are_replayed_to_the_bit(tmp_path: Path, late: str) -> No
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 @pytest.mark.slow
 def test_runs_go_on_from_any_of_them_to_the_bit(late: str) -> None:
-    first, *_, last = newton(fit(hard(), late=late))
-    kept = KeptStates(first - 1, first, first + 1, last, last + 1)
+    first, *_, last = newton(usual(late))
+    kept = KeptStates(*((first, last) if late == "carry" else (first - 1, first + 1, last + 1)))
     whole = fit(hard(), late=late, callbacks=[kept])
-    assert len(kept.at) >= 4  # the last step may be one of them
+    assert len(kept.at) >= 2  # the last step may be one of them
     for step, state in kept.at.items():
         again = fit(hard(), late=late, resume=Resumption(state, whole.steps[:step], whole.arrivals))
         assert again.x.tobytes() == whole.x.tobytes()
@@ -222,8 +224,7 @@ class Kill(Callback):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("death", ["replace", "leave", "spread"])
-@pytest.mark.parametrize("late", ["preempt", "carry"])
+@pytest.mark.parametrize(("death", "late"), [("replace", "carry"), ("leave", "preempt"), ("spread", "carry")])
 def test_workers_may_die_meanwhile(death: Any, late: str) -> None:
     engine = VirtualEngine(Exponential(0.5, seed=1), late, seconds_per_task=1e-5)
     kill = Kill(engine)
@@ -231,9 +232,9 @@ def test_workers_may_die_meanwhile(death: Any, late: str) -> None:
     assert kill.killed == 4
     assert run.ended == "converged"
     assert run.final is not None
-    whole = fit(hard())
-    assert whole.final is not None
-    assert run.final.objective == pytest.approx(whole.final.objective, rel=1e-9)
+    whole = usual().final
+    assert whole is not None
+    assert run.final.objective == pytest.approx(whole.objective, rel=1e-9)
 
 
 class Asks(Optimizer):

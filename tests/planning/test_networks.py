@@ -123,31 +123,3 @@ def test_bad_input_is_named(changed: dict[str, Any], named: str, rule: str) -> N
     with pytest.raises(InvalidArgument, match=rule) as error:
         plan_network(**given)
     assert error.value.subject == named
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("begin", "options"), [("exact", {"every": "gradient", "scheme": "exact(load=2)"}), ("busy", {})]
-)
-def test_times_are_those_of_teams_on_the_virtual_clock(begin: str, options: dict[str, Any]) -> None:
-    torch = pytest.importorskip("torch")
-    import erasurehead.torch as eht
-
-    steps, law = 150, Exponential(mean=0.2, seed=5)
-    data = torch.utils.data.TensorDataset(torch.zeros(RANKS * steps, 1))
-
-    def main() -> None:
-        team = eht.join()
-        model = torch.nn.Linear(1, 1)
-        optimizer = team.optimizer(torch.optim.SGD(model.parameters(), 0.1), model, **options)
-        for (inputs,) in team.batches(data, batch_size=RANKS):
-            optimizer.zero_grad()
-            if options:
-                team.backward(model(inputs).squeeze(1))
-            else:
-                model(inputs).sum().backward()
-            optimizer.step()
-
-    run = eht.simulate(main, RANKS, delays=law, seconds_per_sample=0.2)
-    found = way(plan_network(law, RANKS, 0.2, RANKS), begin)
-    assert found.samples == pytest.approx(run.versions[-1].seconds / steps, rel=0.07)

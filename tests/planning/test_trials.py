@@ -131,7 +131,7 @@ def solver() -> optimizers.QuasiNewton:
 @pytest.mark.parametrize("late", ["preempt", "carry", "drop(1)"])
 @pytest.mark.slow
 def test_what_train_does_with_nothing_said_runs_beside_the_race_with_its_own_optimizer(late: str) -> None:
-    settings = (*SETTINGS, *adaptive_settings(12, 4))
+    settings = (*SETTINGS, *adaptive_settings(12, 2))
     known = Accuracy(noises=None)  # as with data, on which it is measured
     found = plan(EXPONENTIAL, 12, 0.01, settings, steps=500, late=late, accuracy=known)
     trials = {trial.setting: trial for trial in race(found, PROBLEM, descent, ("gap", 0.01), 200, 2, None, solver)}
@@ -148,7 +148,7 @@ def test_what_train_does_with_nothing_said_runs_beside_the_race_with_its_own_opt
     }
     assert {name: trial for name, trial in trials.items() if "adaptive" not in name} == without
     own = [trial for name, trial in trials.items() if "adaptive" in name]
-    assert {trial.setting for trial in own} == set(adaptive_settings(12, 4))
+    assert {trial.setting for trial in own} == set(adaptive_settings(12, 2))
     # Where late work is dropped after a round, its gradients are whole; else its first steps are short.
     whole = late == "drop(1)"
     assert len({trial.median_steps for trial in own}) == (1 if whole else len(own))
