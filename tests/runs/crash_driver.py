@@ -38,7 +38,7 @@ KINDS = {
 }
 """Kind of run -> what a late worker does, and what is done about the dead."""
 
-STEPPED, OPERATED = 12, 3
+STEPPED, OPERATED = 12, 2
 """Steps of the runs that are killed at random moments, and of those that crash at each file operation."""
 
 
@@ -130,24 +130,30 @@ def at_moments(place: Path, seed: int, count: int) -> dict[str, Any]:
                 if done % 2:
                     time.sleep(rng.uniform(0.0, duration))
                 else:  # that all stages are met, however the time of a run is spread over them
-                    _await(path, rng.randrange(1, STEPPED), time.monotonic() + duration)
+                    await_step(path, rng.randrange(1, STEPPED), time.monotonic() + duration)
                 os.kill(child, signal.SIGKILL)
                 if ended(child):
                     break
                 done += 1
-                steps_at.append(_step(path))
+                steps_at.append(step_of(path))
             wrong += differences(path, expected, f"{kind} {path.name}")
             shutil.rmtree(path)
     return {"crashes": len(steps_at), "wrong": wrong, "steps": sorted(set(steps_at))}
 
 
-def _await(path: Path, step: int, until: float) -> None:
-    """Wait for a run's checkpoint of a step."""
-    while _step(path) < step and time.monotonic() < until:
-        time.sleep(0.001)
+def await_step(path: Path, step: int, until: float) -> None:
+    """Wait for a run's checkpoint of a step; they are read when there is another, as the run may need the core."""
+    seen: set[str] = set()
+    while time.monotonic() < until:
+        there = {entry.name for entry in (path / "checkpoints").glob("*.json")}
+        if there != seen and step_of(path) >= step:
+            return
+        seen = there
+        time.sleep(0.0005)
 
 
-def _step(path: Path) -> int:
+def step_of(path: Path) -> int:
+    """Return the step of a run's newest checkpoint, or 0."""
     try:
         return CheckpointStore(path).newest()[0]
     except DataError:

@@ -16,9 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from erasurehead.errors import DataError
 from erasurehead.runs import Checkpointer, replay
-from erasurehead.runs._checkpoints.store import CheckpointStore
 
 sys.path.insert(0, str(Path(__file__).parent))  # also where it is only looked at for examples in its documentation
 
@@ -34,28 +32,19 @@ def run(path: Path, name: str) -> None:
     train(kind, kind.scheme(), kind.problem(), watching, recorder.resumption, delays)
 
 
-def _step(path: Path) -> int:
-    try:
-        return CheckpointStore(path).newest()[0]
-    except DataError:
-        return 0
-
-
 def kill_at_stages(place: Path, name: str, rng: random.Random) -> dict[str, Any]:
     """Kill a run at two of its stages or so, and go on with it; return what became of it."""
     whole, path = place / f"{name}-whole", place / name
     assert crash_driver.ended(crash_driver.forked(lambda: run(whole, name)))
     expected = crash_driver.content(whole)
-    last = _step(whole)
+    last = crash_driver.step_of(whole)
     killed: list[int] = []
     for stage in sorted(rng.sample(range(1, last), min(2, last - 1))):
         child = crash_driver.forked(lambda: run(path, name))
-        until = time.monotonic() + 300.0
-        while _step(path) < stage and time.monotonic() < until:
-            time.sleep(0.0005)
+        crash_driver.await_step(path, stage, time.monotonic() + 300.0)
         os.kill(child, signal.SIGKILL)
         if not crash_driver.ended(child):
-            killed.append(_step(path))
+            killed.append(crash_driver.step_of(path))
     assert crash_driver.ended(crash_driver.forked(lambda: run(path, name)))
     return {"killed": killed, "steps": last, "wrong": crash_driver.differences(path, expected, name)}
 
