@@ -53,9 +53,10 @@ TEST := $(BIN)/python -m pytest -q -n 4 --dist loadgroup --no-loadscope-reorder
 QUICK := $(subst -n 4,-n 2,$(TEST))
 # Tests that start PyTorch, JAX, Ray or a browser, or build the site, which take as long as all others: run by themselves, within a
 # time of their own.
-STACKS := tests/torch tests/jax $(addprefix tests/problems/test_,differentiable_engines.py jax_problem.py torch_problem.py) \
+STACKS := tests/torch tests/jax tests/decompile tests/cli/test_decompile.py \
+	$(addprefix tests/problems/test_,decompiled.py differentiable_engines.py jax_problem.py torch_problem.py) \
 	$(addprefix tests/engines/test_,ray.py ray_hosts.py) tests/watch/test_browser.py tests/trackers/test_packages.py \
-	$(addprefix tests/docs/test_,build.py notebooks.py site.py stack_tutorials.py)
+	$(addprefix tests/docs/test_,build.py notebooks.py site.py stack_snippets.py stack_tutorials.py)
 # Where the tests are that measure time: the others need not be collected for them.
 ALONE_IN := $(shell grep -rl --include='*.py' 'mark\.alone' tests)
 ALONE := $(BIN)/python -m pytest -q -m alone

@@ -5,9 +5,22 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
+
+NEEDS: dict[str, tuple[str, ...]] = {
+    "README.md": ("torch",),
+    "docs/clusters-ray.md": ("ray",),
+    "docs/decompile.md": ("jax",),
+    "docs/late_ranks.md": ("torch",),
+    "docs/launchers.md": ("torch",),
+    "docs/networks.md": ("torch",),
+    "docs/networks-jax.md": ("jax", "optax"),
+    "docs/problems.md": ("jax", "torch"),
+}
+"""Pages whose Python starts PyTorch, JAX or Ray, and what each needs."""
 
 _FENCE = re.compile(r"^( *)(`{3,})(\S*)[^\n]*\n(.*?)^\1\2$", re.MULTILINE | re.DOTALL)
 
@@ -37,6 +50,15 @@ def blocks(page: Path, *languages: str) -> list[Block]:
     text = page.read_text(encoding="utf-8")
     found = (Block(match[3], match[4], text.count("\n", 0, match.start(4)) + 1) for match in _FENCE.finditer(text))
     return [block for block in found if block.language in languages]
+
+
+def run_examples(page: Path) -> dict[str, Any]:
+    """Run the Python of a page from top to bottom, and return the names that it leaves."""
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for block in blocks(page, "python"):
+        padding = "\n" * (block.line - 1)  # so that tracebacks show the line of the page
+        exec(compile(padding + block.text, str(page), "exec"), namespace)
+    return namespace
 
 
 def name(page: Path) -> str:
