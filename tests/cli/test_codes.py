@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from io import StringIO
 from math import comb
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from erasurehead import codes
+from erasurehead import codes, decoding
 from erasurehead.codes import _registry
 
 from .shop import Finished, Typed
@@ -82,7 +83,11 @@ def test_the_list_as_json_is_the_catalogue(typed: Typed) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", codes.catalogue(), ids=lambda family: family.name)
-def test_every_family_can_be_shown_with_the_figures_of_its_example(typed: Typed, family: Any) -> None:
+def test_every_family_can_be_shown_with_the_figures_of_its_example(
+    typed: Typed, family: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = partial(decoding.analyse, samples=5, effort=5, enumerate_up_to=20)  # of sets, whose residuals others look at
+    monkeypatch.setattr(decoding, "analyse", few)
     done = typed("codes", "show", family.name, "--json")
     assert done.code == 0, done.err
     built, code = done.json["built"], family.example_code

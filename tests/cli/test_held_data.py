@@ -46,7 +46,17 @@ def test_a_comparison_says_it_of_each_scheme(typed: Typed, shop: Path) -> None:
 
 @pytest.mark.slow
 def test_a_plan_says_it_of_the_setting_that_it_advises(typed: Typed, shop: Path) -> None:
-    words = ("--delays", "exponential(mean=0.5)", "-w", "6", "--scheme", "exact(load=2)", "--out", "plan")
+    words = (
+        "--delays",
+        "exponential(mean=0.5)",
+        "-w",
+        "6",
+        "--scheme",
+        "exact(load=2)",
+        "--no-figures",
+        "--out",
+        "plan",
+    )
     done = typed("plan", "--data", shop, "--label", "bought", "--categorical", *words, "--json")
     held = done.json["held"]
     assert (held["tasks"], held["of"]) == (2, 6)

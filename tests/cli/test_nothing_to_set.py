@@ -119,7 +119,7 @@ def test_real_workers_need_nothing_else_either(typed: Typed, shop: Path) -> None
     assert "adaptive: " in done.err
 
 
-@pytest.mark.parametrize("rows", [10, 30])
+@pytest.mark.parametrize("rows", [10, 20])
 @pytest.mark.slow
 def test_fewer_rows_than_workers_by_default_are_no_reason_to_say_how_many(
     typed: Typed, tmp_path: Path, rows: int

@@ -16,8 +16,10 @@ import pytest
 
 from erasurehead.cli import main
 
-from ..typed import typed
+from ..typed import other, typed
 from .shop import SMALL, write_shop
+
+SHORT = other(SMALL, "--steps", 3)
 
 COMMANDS: list[tuple[object, ...]] = [
     ("--version",),
@@ -25,11 +27,11 @@ COMMANDS: list[tuple[object, ...]] = [
     ("train", "--help"),
     ("delays", "fit", "-h"),
     ("delays",),
-    ("train", "--data", "shop.csv", *SMALL, "--out", "OUT", "--json"),
+    ("train", "--data", "shop.csv", *SHORT, "--out", "OUT", "--json"),
     ("train", "--data", "nowhere.csv"),
     ("train", "--resume", "run", "--steps", 14),
     ("resize", "run", 3),
-    ("compare", "--data", "shop.csv", *SMALL, "-s", "uncoded", "-s", "exact(load=2)", "--no-figures", "--out", "OUT"),
+    ("compare", "--data", "shop.csv", *SHORT, "-s", "uncoded", "-s", "exact(load=2)", "--no-figures", "--out", "OUT"),
     ("data", "shop.csv", "--categorical"),
     ("shard", "shop.csv", "--categorical", "--tasks", 2, "--out", "OUT"),
     ("predict", "run", "shop.csv"),

@@ -261,7 +261,8 @@ def test_what_users_are_warned_of_is_a_sentence_in_every_command(typed: Typed, s
     """It was a line of Python's, with the path of a module and a line of its code."""
     rows = [f"{worker},{step},{0.1 * (worker + 1)}\n" for step in range(9) for worker in range(4) if step < 7 or worker]
     Path("gaps.csv").write_text("worker,step,seconds\n" + "".join(rows))
-    short = ("--peers", 4, "--no-pictures") if command == "consensus" else ("--workers", 4, "--engine", "virtual")
+    virtual = ("--workers", 4, "--engine", "virtual")
+    short = {"compare": (*virtual, "--no-figures"), "consensus": ("--peers", 4, "--no-pictures")}.get(command, virtual)
     given = ("--data", shop, "--categorical", "--delays", "bootstrap('gaps.csv')", "--steps", 2, *short)
     done = typed(command, *given, "--quiet")
     assert done.code == 0, done.err

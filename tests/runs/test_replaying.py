@@ -22,6 +22,7 @@ from erasurehead.testing._problems import Quadratic
 from erasurehead.training import Callback, Resumption, Run, StepRow
 
 from ..bounded import left_of
+from ..kept_states import KeptStates
 
 STEPS = 12
 PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
@@ -110,14 +111,6 @@ def test_there_must_be_something_to_replay(tmp_path: Path) -> None:
         replay(tmp_path)
 
 
-class States(Callback):
-    def __init__(self) -> None:
-        self.taken: list[Any] = []
-
-    def on_state(self, step: int, state: Any) -> None:
-        self.taken.append(state())
-
-
 SCHEMES = {
     "exact": lambda: schemes.exact(6, load=2),
     "first": lambda: schemes.erasurehead(6, load=2, wait_for=3),
@@ -153,7 +146,7 @@ def test_deaths_are_replayed_where_they_were_and_a_replay_goes_on_from_any_step(
     if scheme.late == "carry":
         late = "carry"
 
-    def go(engine: VirtualEngine, states: States, resume: Resumption | None = None) -> Run:
+    def go(engine: VirtualEngine, states: KeptStates, resume: Resumption | None = None) -> Run:
         return training.train(
             PROBLEM,
             scheme,
@@ -170,16 +163,16 @@ def test_deaths_are_replayed_where_they_were_and_a_replay_goes_on_from_any_step(
     for worker, at in kills:
         engine.kill(worker, at=at)
     try:
-        whole = go(engine, States())
+        whole = go(engine, KeptStates())
     except Unreachable:
         assume(False)
         raise
-    states = States()
+    states = KeptStates(cut)
     again = go(recorded(whole), states)
     assert again.x.tobytes() == whole.x.tobytes()
     assert list(again.steps) == list(whole.steps)
     assert list(again.arrivals) == list(whole.arrivals)
-    rest = go(recorded(whole), States(), Resumption(states.taken[cut], whole.steps[:cut], []))
+    rest = go(recorded(whole), KeptStates(), Resumption(states.at[cut], whole.steps[:cut], []))
     assert rest.x.tobytes() == whole.x.tobytes()
     assert list(rest.steps) == list(whole.steps)
 

@@ -88,12 +88,12 @@ class _Memory(Callback):
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_steps_of_a_run_that_has_a_folder(tmp_path: Path) -> None:
-    memory = _Memory(400, 1199)
+    memory = _Memory(200, 599)
     tracemalloc.start()
     try:
-        run = trained(tmp_path / "run", 1200, memory)
+        run = trained(tmp_path / "run", 600, memory)
     finally:
         tracemalloc.stop()
-    assert len(run.steps) == 1200
-    drawn = 1 << 19  # bytes of draws that are kept for steps to come
-    assert memory.found[1199] - memory.found[400] < 800 * 100 + drawn, memory.found
+    assert len(run.steps) == 600
+    drawn = 1 << 18  # bytes of draws that are kept for steps to come
+    assert memory.found[599] - memory.found[200] < 400 * 100 + drawn, memory.found

@@ -144,7 +144,7 @@ def test_it_reaches_the_optimum_where_tasks_differ_and_a_worker_is_slow_for_good
 
     def gap(scheme: schemes.Scheme) -> float:
         optimizer = GradientDescent(problem.initial(), rate=0.4)
-        run = training.train(problem, scheme, optimizer, VirtualEngine(slow, late), 1500, max_seconds=120.0)
+        run = training.train(problem, scheme, optimizer, VirtualEngine(slow, late), 1500, max_seconds=60.0)
         return optimum.gap(problem.objective(run.x))
 
     assert gap(schemes.piag(12, wait_for=4, load=3)) < 1e-12

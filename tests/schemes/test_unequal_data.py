@@ -100,7 +100,7 @@ def test_rescaled_steps_are_as_long_as_their_worker_is_slow() -> None:
 @pytest.mark.slow
 def test_rescaled_training_ends_at_the_optimum_and_the_plain_one_beside_it() -> None:
     far, near = (
-        float(np.linalg.norm(train(scheme, 2400, 0.012).x - BEST))
+        float(np.linalg.norm(train(scheme, 800, 0.024).x - BEST))
         for scheme in (schemes.asynchronous(N, adaptive=False), schemes.asynchronous(N, rescaled=True))
     )
     assert near < 0.05 * far

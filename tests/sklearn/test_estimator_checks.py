@@ -18,7 +18,7 @@ ESTIMATORS = [
     sklearn.PoissonRegressor(),
     sklearn.GammaRegressor(),
     sklearn.ElasticNet(),
-    sklearn.LogisticRegressionCV(Cs=2, cv=2),
+    sklearn.LogisticRegressionCV(Cs=(0.1, 1.0), cv=2),
     sklearn.RidgeCV(alphas=(1.0, 10.0), cv=2),
     sklearn.ElasticNetCV(alphas=2, cv=2),
 ]

@@ -214,3 +214,5 @@ def test_a_search_takes_the_penalty_that_scores_best() -> None:
     logistic = ours.LogisticRegressionCV(Cs=[1.0, 1e-5], cv=3, scoring="neg_log_loss").fit(X, CLASSES)
     assert logistic.C_ == 1.0
     assert logistic.Cs_.tolist() == [1e-5, 1.0]
+    counted = ours.LogisticRegressionCV(Cs=3, cv=2).fit(X, CLASSES)
+    np.testing.assert_allclose(counted.Cs_, [1e-4, 1.0, 1e4])
