@@ -43,7 +43,7 @@ import sys
 from pathlib import Path
 from erasurehead.drills._coordinator import main
 exec({!r})
-main(Path(sys.argv[1]), sys.argv[2])
+main(Path(sys.argv[1]), sys.argv[2], *map(int, sys.argv[3:]))
 """
 
 
@@ -51,11 +51,11 @@ def forked(command: Sequence[str], limit: float, sabotage: str = "pass") -> Comm
     """Play a coordinator's command as `supervisor.run_command` does, in a forked process.
 
     Arguments:
-        command: that is not run, but for its last two words.
+        command: that is not run, but for the words after its module.
         limit: seconds that it may take.
         sabotage: a statement that comes before the faulty run.
     """
-    *_, folder, role = command
-    process = Forked(_COORDINATOR.format(sabotage if role == "faulty" else "pass"), folder, role)
+    words = command[command.index("erasurehead.drills._coordinator") + 1 :]
+    process = Forked(_COORDINATOR.format(sabotage if words[1] == "faulty" else "pass"), *words)
     _, said = process.communicate(limit)
     return CommandResult(process.returncode, said, (), ())

@@ -56,7 +56,10 @@ def check(found: Findings, coordinators: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.processes
-def test_on_the_virtual_clock_a_killed_coordinator_costs_not_one_bit(tmp_path: Path) -> None:
+def test_on_the_virtual_clock_a_killed_coordinator_costs_not_one_bit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drilling, "run_command", forked)
     said: list[str] = []
     drill = Drill(tables(6), 48.0, schedule=all_kinds(4.0), out=tmp_path / "drill")
     found = drill.run(said.append)

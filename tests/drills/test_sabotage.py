@@ -1,7 +1,7 @@
 """Every verdict of a drill is turned by a sabotage: the loop, or what it writes, is broken, and the drill says so.
 
 The sabotage is a statement that is run when the coordinator of the faulty run starts, in a process of its own. All but
-one of these processes are forked; `test_drill` starts its coordinators as users do.
+one of these processes are forked; on real engines, `test_drill` starts its coordinators as users do.
 """
 
 from __future__ import annotations
