@@ -132,7 +132,7 @@ def solver() -> optimizers.QuasiNewton:
 @pytest.mark.slow
 def test_what_train_does_with_nothing_said_runs_beside_the_race_with_its_own_optimizer(late: str) -> None:
     settings = (*SETTINGS, *adaptive_settings(12, 2))
-    known = Accuracy(noises=None)  # as with data, on which it is measured
+    known = Accuracy(noises=None, solver=False)  # as with data, on which it is measured
     found = plan(EXPONENTIAL, 12, 0.01, settings, steps=500, late=late, accuracy=known)
     trials = {trial.setting: trial for trial in race(found, PROBLEM, descent, ("gap", 0.01), 200, 2, None, solver)}
     without = {
@@ -154,7 +154,7 @@ def test_what_train_does_with_nothing_said_runs_beside_the_race_with_its_own_opt
     assert len({trial.median_steps for trial in own}) == (1 if whole else len(own))
     assert {trial.begins_early for trial in own} == {not whole}
     quick = race(
-        plan(EXPONENTIAL, 12, 0.01, ("adaptive(load=2)",), late=late),
+        plan(EXPONENTIAL, 12, 0.01, ("adaptive(load=2)",), late=late, accuracy=known),
         PROBLEM,
         descent,
         ("auc", 0.905),
