@@ -133,12 +133,12 @@ def solver() -> optimizers.QuasiNewton:
 def test_what_train_does_with_nothing_said_runs_beside_the_race_with_its_own_optimizer(late: str) -> None:
     settings = (*SETTINGS, *adaptive_settings(12, 2))
     known = Accuracy(noises=None, solver=False)  # as with data, on which it is measured
-    found = plan(EXPONENTIAL, 12, 0.01, settings, steps=500, late=late, accuracy=known)
+    found = plan(EXPONENTIAL, 12, 0.01, settings, steps=200, late=late, accuracy=known)
     trials = {trial.setting: trial for trial in race(found, PROBLEM, descent, ("gap", 0.01), 200, 2, None, solver)}
     without = {
         trial.setting: trial
         for trial in race(
-            plan(EXPONENTIAL, 12, 0.01, SETTINGS, steps=500, late=late, accuracy=known),
+            plan(EXPONENTIAL, 12, 0.01, SETTINGS, steps=200, late=late, accuracy=known),
             PROBLEM,
             descent,
             ("gap", 0.01),
