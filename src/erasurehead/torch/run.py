@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import os
 import secrets
+import select
 import selectors
 import shutil
 import signal
@@ -24,6 +25,7 @@ from typing import IO, Any, final
 from erasurehead._internal.resources import usable_cores
 from erasurehead.engines._end_with_parent import end_with_parent
 from erasurehead.torch._launchers import END, ENDS, JOINED, JOINS, NUMBER, TEAM
+from erasurehead.torch._preloaded import ForkedRank, RankServer, begins_with_torch
 
 _GRACE = 10.0  # seconds that ranks have to end when they are asked to
 _MOST_RESTARTS = 64  # that ranks of one host may need without the hosts' numbers getting into each other's way
@@ -139,7 +141,7 @@ class _Rank:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | ForkedRank | None = None
         self.began = 0.0
         self.code: int | None = None  # of its last life, once it has ended
         self.killed = False  # by us, which was told
@@ -225,7 +227,8 @@ class _Launcher:
                 self._shared[name] = os.environ.get(name, value)
         if options.output != "plain":
             self._shared["PYTHONUNBUFFERED"] = "1"  # a line is shown when it is written
-        self._command = [sys.executable, *(["-m"] if options.module else []), options.script, *options.arguments]
+        self._words = [*(["-m"] if options.module else []), options.script, *options.arguments]
+        self._server: RankServer | None = None
 
     def run(self) -> int:
         """Run all ranks to their end, and return the exit code."""
@@ -236,8 +239,10 @@ class _Launcher:
         woken = signal.set_wakeup_fd(ring.fileno(), warn_on_full_buffer=False)
         self._selector.register(bell, selectors.EVENT_READ, None)
         try:
+            self._preload(bell)
             for rank in self.ranks:
-                self._start(rank)
+                if not self.signal:
+                    self._start(rank)
             while any(rank.runs for rank in self.ranks):
                 self._wait(bell)
         finally:
@@ -247,6 +252,7 @@ class _Launcher:
             for key in list(self._selector.get_map().values()):
                 while isinstance(key.data, _Output) and key.data.show(last=True):
                     pass
+            self._end_server()
             signal.set_wakeup_fd(woken)
             for number, handler in before.items():
                 signal.signal(number, handler)
@@ -258,6 +264,21 @@ class _Launcher:
         for end in self._joined:
             os.close(end)
         return self._code()
+
+    def _preload(self, bell: socket.socket) -> None:
+        """Have PyTorch imported once for all ranks, if that is the same to them."""
+        if self.options.ranks + self.restarts > 1 and begins_with_torch(self._words):
+            server = RankServer(self._words, {**os.environ, **self._shared})
+            self._server = server
+            while not self.signal and server not in select.select([server, bell], [], [])[0]:
+                bell.recv(_READ)
+            if not self.signal and server.told() != 0:
+                self._end_server()
+
+    def _end_server(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
 
     def _say_who_has_not_joined(self) -> None:
         """Say so where ranks have run to their end without a team: they knew nothing of each other, perhaps unmeant."""
@@ -292,15 +313,17 @@ class _Launcher:
         own[ENDS] = f"/proc/{os.getpid()}/fd/{rank.ends[0]}"
         for end in self._ends:
             os.write(rank.ends[1], end)
-        process = subprocess.Popen(
-            self._command,
-            env={**os.environ, **self._shared, **own},
-            stdin=subprocess.DEVNULL,
-            stdout=None if plain else subprocess.PIPE,
-            stderr=None if plain else subprocess.PIPE,
-            process_group=0,
-            preexec_fn=_end_with_us,  # this process has no other thread
-        )
+        process = self._server.start(own, piped=not plain) if self._server is not None else None
+        if process is None:
+            process = subprocess.Popen(
+                [sys.executable, *self._words],
+                env={**os.environ, **self._shared, **own},
+                stdin=subprocess.DEVNULL,
+                stdout=None if plain else subprocess.PIPE,
+                stderr=None if plain else subprocess.PIPE,
+                process_group=0,
+                preexec_fn=end_with_parent,  # this process has no other thread
+            )
         rank.process, rank.code, rank.began = process, None, time.monotonic()
         prefix = b"" if first and local == 0 else f"[{rank.number}] ".encode()
         for source, to, hidden in ((process.stdout, 1, first and local > 0), (process.stderr, 2, False)):
@@ -390,10 +413,6 @@ class _Launcher:
         if rank.process is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(rank.process.pid, number)
-
-
-def _end_with_us() -> None:
-    end_with_parent()
 
 
 def _name(number: int) -> str:
