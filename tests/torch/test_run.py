@@ -41,10 +41,10 @@ COMMAND = [sys.executable, "-m", "erasurehead.torch.run"]
 
 
 @pytest.fixture
-def script(tmp_path: Path) -> Callable[[str], str]:
-    def write(code: str) -> str:
+def script(tmp_path: Path) -> Callable[..., str]:
+    def write(code: str, first: str = "") -> str:
         path = tmp_path / "train.py"
-        path.write_text(f"{BEGIN}\n{code}\n", encoding="utf-8")
+        path.write_text(f"{first}\n{BEGIN}\n{code}\n", encoding="utf-8")
         return str(path)
 
     return write
@@ -124,18 +124,19 @@ def test_a_rank_is_started_again_so_often_and_while_others_run(script: Callable[
 
 
 def test_ranks_that_were_started_again_do_not_wait_for_each_other_when_all_that_had_the_model_have_died(
-    script: Callable[[str], str], tmp_path: Path
+    script: Callable[..., str], tmp_path: Path
 ) -> None:
     path = script(
         "number = int(os.environ.get('ERASUREHEAD_NUMBER', rank))\n"
         f"os.chdir({str(tmp_path)!r})\n"
         "touch(f'{number} has begun')\n"
         "number == 2 and await_file('3 has begun')\n"  # and nobody has the model any more
-        "import torch\nimport erasurehead.torch as eht\n"
+        "import erasurehead.torch as eht\n"
         "team, model = eht.join(), torch.nn.Linear(2, 1)\n"
         "optimizer = team.optimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)\n"
         "touch(f'{number} trains')\n"
-        "await_file(('1 trains', '2 has begun')[rank])\nos.kill(os.getpid(), 9)"
+        "await_file(('1 trains', '2 has begun')[rank])\nos.kill(os.getpid(), 9)",
+        first="import torch",  # so that all four are forked
     )
     done = run("-n", "2", "--restarts", "2", path)
     assert done.stderr.count("it is started again, and joins the others") == 2

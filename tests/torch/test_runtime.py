@@ -250,6 +250,7 @@ rank = int(os.environ["RANK"])
 data = torch.utils.data.TensorDataset(torch.randn(2000, 10), torch.randint(0, 2, (2000,)))
 loader = torch.utils.data.DataLoader(data, 20, num_workers=WORKERS, multiprocessing_context="fork" if WORKERS else None)
 model = torch.nn.Linear(10, 2)
+BEFORE
 team = eht.join()
 optimizer = team.optimizer(torch.optim.SGD(model.parameters(), 0.1), model)
 for step, (x, y) in enumerate(loader):
@@ -262,10 +263,11 @@ sys.stdout.write(f"through {rank}\\n")
 
 
 def team_run(
-    tmp_path: Path, after: str, workers: str = "0", ranks: int = 3, before: str = ""
+    tmp_path: Path, after: str, workers: str = "0", ranks: int = 3, before: str = "pass"
 ) -> subprocess.CompletedProcess[str]:
     path = tmp_path / "train.py"
-    path.write_text(before + SCRIPT.replace("AFTER", after).replace("WORKERS", workers), encoding="utf-8")
+    script = SCRIPT.replace("BEFORE", before).replace("AFTER", after).replace("WORKERS", workers)
+    path.write_text(script, encoding="utf-8")
     command = [sys.executable, "-m", "erasurehead.torch.run", "-n", str(ranks), str(path)]
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
@@ -307,8 +309,7 @@ def test_ranks_that_end_early_have_a_defined_end_and_the_others_go_on(tmp_path: 
 @pytest.mark.parametrize(("victim", "code"), [(0, 3), (1, 0)])
 def test_nobody_waits_for_a_rank_that_ends_before_it_comes(tmp_path: Path, victim: int, code: int) -> None:
     pytest.importorskip("torch")
-    early = f"import os, sys\nif os.environ['RANK'] == '{victim}': sys.exit({code})\n"
-    done = team_run(tmp_path, "pass", before=early)
+    done = team_run(tmp_path, "pass", before=f"if rank == {victim}: sys.exit({code})")
     assert done.returncode == code
     assert sorted(re.findall(r"through (\d)", done.stdout)) == [str(rank) for rank in range(3) if rank != victim]
 
@@ -319,7 +320,7 @@ def test_who_trains_beside_the_team_or_joins_it_twice_is_told(tmp_path: Path) ->
     pytest.importorskip("torch")
     path = tmp_path / "train.py"
     path.write_text(
-        "import erasurehead.torch as eht\nteam = eht.join()\n"
+        "import torch\nimport erasurehead.torch as eht\nteam = eht.join()\n"
         "try: eht.join()\nexcept Exception as error: print(error)\n",
         encoding="utf-8",
     )
