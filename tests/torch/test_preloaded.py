@@ -121,15 +121,24 @@ class TestReal:
         assert "_preloaded" not in done.stderr
         assert "ValueError: 2" in told
 
-    def test_where_a_thread_runs_that_nobody_knows_ranks_are_started_as_any_program(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize(
+        "does",
+        ["threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()", "devices = [open('/dev/full')]"],
+    )
+    def test_where_a_backend_begins_something_when_it_is_imported_ranks_are_started_as_any_program(
+        self, does: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        (tmp_path / "sitecustomize.py").write_text(
-            "import threading, time\nthreading.Thread(target=time.sleep, args=(3600,), daemon=True).start()\n"
-        )
+        """PyTorch imports what is installed as a backend of it."""
+        (tmp_path / "backend.py").write_text(f"import threading, time\n{does}\ndef begin(): pass\n")
+        installed = tmp_path / "backend-1.0.dist-info"
+        installed.mkdir()
+        (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: backend\nVersion: 1.0\n")
+        (installed / "entry_points.txt").write_text("[torch.backends]\nbackend = backend:begin\n")
         monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
         script = tmp_path / "train.py"
-        script.write_text("import os\nimport torch\nos.write(1, f'{os.getppid()}'.encode())\n")
+        script.write_text(
+            "import os, sys\nimport torch\nos.write(1, f'{os.getppid()}'.encode() * ('backend' in sys.modules))\n"
+        )
         command = [*COMMAND[:-1], "1", "--restarts", "1", str(script)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as launcher:
             out, _ = launcher.communicate(timeout=PATIENCE)

@@ -149,6 +149,7 @@ def _has_loaded() -> bool:
     """Import what ranks need, and return whether they can be forked then."""
     if "LD_PRELOAD" in os.environ or sys.gettrace() or sys.getprofile():
         return False  # profilers and debuggers follow programs that are started
+    devices = _open_devices()
     try:
         for name in _LOADED:
             importlib.import_module(name)
@@ -156,9 +157,15 @@ def _has_loaded() -> bool:
         return False
     probe = os.fork()  # for which OpenBLAS ends its threads, and begins others when it next computes
     if probe == 0:
-        asked_for_a_gpu: Any = getattr(sys.modules["torch"].cuda, "_is_in_bad_fork", bool)
-        os._exit(asked_for_a_gpu())
-    return os.waitpid(probe, 0)[1] == 0 and len(os.listdir("/proc/self/task")) == 1
+        os._exit(0)
+    os.waitpid(probe, 0)
+    return len(os.listdir("/proc/self/task")) == 1 and _open_devices() <= devices
+
+
+def _open_devices() -> set[str]:
+    """Return the devices that this process has open: what has begun with a GPU does not survive a fork."""
+    with os.scandir("/proc/self/fd") as files:
+        return {to for file in files if (to := os.readlink(file.path)).startswith("/dev/")}
 
 
 def _serve(asks: socket.socket) -> bool:
