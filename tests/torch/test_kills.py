@@ -107,6 +107,32 @@ class Team:
             thread.join()
         return code
 
+    def all_end(self) -> None:
+        """Wait until the launcher has ended with an error, and all ranks with it."""
+        assert self.launcher.wait(PATIENCE) != 0
+        deadline = time.monotonic() + PROMPT  # some send a signal, and do not wait for what comes of it
+        while any(os.path.exists(f"/proc/{pid}") for pid in self.pids.values()):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    def all_begin_anew(self, victim: int) -> None:
+        """Kill a rank, and wait until all others have begun anew, as another team."""
+        before = set(self.pids.values())
+        self.strike([victim])
+        self.until(lambda: len(self.pids) == self.n and not before & set(self.pids.values()))
+        self.goes_on()
+        assert self.closings[-1]["term"] == 0
+        assert self.closings[-1]["closed"] < len(self.closings)  # from the beginning, or from what the script has saved
+
+    def hangs_and_comes_back(self, victim: int) -> None:
+        """Stop a rank of three, wait until the others go on, and continue it."""
+        others = [rank for rank in range(3) if rank != victim]
+        self.strike([victim], signal.SIGSTOP)
+        self.until(lambda: self.closings[-1]["members"] == others)
+        self.goes_on()
+        self.strike([victim], signal.SIGCONT)
+        self.until(lambda: self.closings[-1]["members"] == [0, 1, 2])
+
     def chain(self) -> list[dict[str, Any]]:
         """Return the versions that the last one is made of: those of a later term replace those of the same number."""
         kept: list[dict[str, Any]] = []
@@ -184,77 +210,49 @@ def test_the_others_go_on_when_a_rank_dies(tmp_path: Path, command: list[str], c
         ranks.check_losses(2)
 
 
-@pytest.mark.parametrize(
-    ("command", "victim"), [(MPIEXEC, 0), (TORCHRUN, 2), (SRUN_ALL, 0)], ids=["mpiexec", "torchrun", "srun"]
-)
-def test_some_launchers_end_all_when_a_rank_dies(tmp_path: Path, command: list[str], victim: int) -> None:
-    if command is TORCHRUN:
-        pytest.importorskip("torch")
+@pytest.mark.parametrize("command", [MPIEXEC, SRUN_ALL], ids=["mpiexec", "srun"])
+def test_some_launchers_end_all_when_a_rank_dies(tmp_path: Path, command: list[str]) -> None:
     with team(command, tmp_path) as ranks:
-        ranks.strike([victim])
-        assert ranks.launcher.wait(PATIENCE) != 0
-        deadline = time.monotonic() + PROMPT  # some send a signal, and do not wait for what comes of it
-        while any(os.path.exists(f"/proc/{pid}") for pid in ranks.pids.values()):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-
-
-def test_torchrun_starts_all_again_as_a_new_team(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    command = [*TORCHRUN, "--max-restarts", "1"]
-    with team(command, tmp_path) as ranks:
-        before = set(ranks.pids.values())
-        ranks.strike([1])
-        ranks.until(lambda: len(ranks.pids) == 3 and not before & set(ranks.pids.values()))
-        ranks.goes_on()
-        assert ranks.closings[-1]["term"] == 0
-        assert ranks.closings[-1]["closed"] < len(
-            ranks.closings
-        )  # from the beginning, or from what the script has saved
-        assert ranks.end() == 0
+        ranks.strike([0])
+        ranks.all_end()
 
 
 @pytest.mark.parametrize(
-    "command",
-    [OURS, MPIEXEC, RECOVERY, TORCHRUN, SRUN],
-    ids=["ours", "mpiexec", "mpiexec --enable-recovery", "torchrun", "srun"],
+    "command", [OURS, MPIEXEC, RECOVERY, SRUN], ids=["ours", "mpiexec", "mpiexec --enable-recovery", "srun"]
 )
 def test_the_others_go_on_when_a_rank_hangs_and_it_comes_back(tmp_path: Path, command: list[str]) -> None:
     """One that does not gather hangs, and then the one that does."""
-    if command is TORCHRUN:
-        pytest.importorskip("torch")
     with team(command, tmp_path) as ranks:
-        for victim, others in ((2, [0, 1]), (0, [1, 2])):
-            ranks.strike([victim], signal.SIGSTOP)
-            ranks.until(lambda: ranks.closings[-1]["members"] == others)  # noqa: B023
-            ranks.goes_on()
-            ranks.strike([victim], signal.SIGCONT)
-            ranks.until(lambda: ranks.closings[-1]["members"] == [0, 1, 2])
+        for victim in (2, 0):
+            ranks.hangs_and_comes_back(victim)
         assert ranks.end() == 0
         ranks.check_one_team()
+
+
+def test_torchrun_lets_ranks_hang_starts_all_again_when_one_dies_and_ends_all_when_the_next_does(
+    tmp_path: Path,
+) -> None:
+    """One start of torchrun, as it takes long: first who does not gather hangs or dies, then who does."""
+    pytest.importorskip("torch")
+    with team([*TORCHRUN, "--max-restarts", "1"], tmp_path) as ranks:
+        for victim in (2, 0):
+            ranks.hangs_and_comes_back(victim)
+        ranks.check_one_team()
+        ranks.all_begin_anew(1)
+        ranks.strike([ranks.closings[-1]["by"]])
+        ranks.all_end()
 
 
 def test_ray_train_lets_a_rank_hang_and_starts_all_again_when_one_dies(tmp_path: Path) -> None:
     """One start of Ray, as it takes long: a rank hangs; one dies, and all begin anew; who gathers dies, and all end."""
     pytest.importorskip("ray.train.torch")
     with team(RAY_TRAIN, tmp_path, restarts=1) as ranks:
-        ranks.strike([0], signal.SIGSTOP)
-        ranks.until(lambda: ranks.closings[-1]["members"] == [1, 2])
-        ranks.strike([0], signal.SIGCONT)
-        ranks.until(lambda: ranks.closings[-1]["members"] == [0, 1, 2])
+        ranks.hangs_and_comes_back(0)
         ranks.goes_on()
         ranks.check_one_team()
-        before = set(ranks.pids.values())
-        ranks.strike([1])
-        ranks.until(lambda: len(ranks.pids) == 3 and not before & set(ranks.pids.values()))
-        ranks.goes_on()
-        assert ranks.closings[-1]["term"] == 0
+        ranks.all_begin_anew(1)
         ranks.strike([0])
-        assert ranks.launcher.wait(PATIENCE) != 0
-        deadline = time.monotonic() + PROMPT
-        while any(os.path.exists(f"/proc/{pid}") for pid in ranks.pids.values()):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        ranks.all_end()
 
 
 def test_any_rank_may_be_killed_again_and_again_and_another_joins_in_its_place(tmp_path: Path) -> None:
