@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 import time
@@ -11,7 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
-from torch.multiprocessing.spawn import spawn
+from torch.multiprocessing.spawn import start_processes
 
 import erasurehead.torch as eht
 from erasurehead.errors import InvalidArgument
@@ -91,4 +92,5 @@ def main(rank: int, folder: str) -> None:
 
 
 if __name__ == "__main__":
-    spawn(main, (sys.argv[1],), N_RANKS)
+    importlib.import_module("torch._dynamo")  # once, for the optimizers of all ranks
+    start_processes(main, (sys.argv[1],), N_RANKS, start_method="fork")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import islice
@@ -13,13 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import torch.distributed as dist
 from torch import nn
-from torch.multiprocessing.spawn import spawn
 
 import erasurehead.torch as eht
 from erasurehead.delays import Exponential, Fixed
 
+from ..bounded import PATIENCE
 from .small import X, Y, net, weights
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -44,39 +44,56 @@ def task(races: ModuleType, batches: int = 10**6, every: int = 100) -> Any:
     return races.Task("small", net, X, Y, X, Y, 2.0, 0.0, batches * races.BATCH, (0.1,), (0.001,), every)
 
 
-def real(rank: int, folder: str, kind: str, drawn: list[list[torch.Tensor]]) -> None:
-    """Train as a script does with `DistributedDataParallel`; the first rank writes its weights."""
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=N_RANKS)
+REAL = """
+import os, sys
+import torch
+import torch.distributed as dist
+from torch import nn
+
+folder, root = sys.argv[1:]
+sys.path.insert(0, root)
+from tests.torch.small import X, Y, net, weights
+
+torch.set_num_threads(1)
+rank, n_ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=n_ranks)
+for kind in ("momentum", "adamw"):
     model = nn.parallel.DistributedDataParallel(net(7))
     if kind == "momentum":
-        optimizer: torch.optim.Optimizer = torch.optim.SGD(model.parameters(), 0.1, 0.9)
+        optimizer = torch.optim.SGD(model.parameters(), 0.1, 0.9)
     else:
         optimizer = torch.optim.AdamW(model.parameters(), 0.1)
-    for step in range(STEPS):
-        own = drawn[rank][step]
+    for own in torch.load(f"{folder}/drawn")[rank]:
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(X[own]), Y[own]).backward()
         optimizer.step()
     if rank == 0:
-        torch.save(weights(model), f"{folder}/weights")
-    dist.destroy_process_group()
+        torch.save(weights(model), f"{folder}/{kind}")
+dist.destroy_process_group()
+"""
+"""Ranks that train as a script does with `DistributedDataParallel`; the first one writes its weights."""
 
 
 @pytest.mark.processes
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("kind", ["momentum", "adamw"])
+@pytest.mark.skipif(sys.platform != "linux", reason="ranks beside each other need Linux")
 def test_a_step_of_all_samples_is_a_step_of_ddp(
-    races: ModuleType, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    races: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = task(races)
     monkeypatch.setattr(races.Task, "model", lambda self, seed: net(seed))
     drawn = [[small.samples(7, rank, step) for step in range(STEPS)] for rank in range(N_RANKS)]
-    spawn(real, (str(tmp_path), kind, drawn), nprocs=N_RANKS)
-    simulated = next(islice(races.ddp_steps(small, kind, 0.1, 7), STEPS - 1, None))
-    found = torch.load(f"{tmp_path}/weights")
-    assert not torch.allclose(found, weights(net(7)), atol=0.01)
-    assert torch.allclose(weights(simulated), found, atol=1e-5)
+    torch.save(drawn, tmp_path / "drawn")
+    script = tmp_path / "train.py"
+    script.write_text(REAL)
+    command = [sys.executable, "-m", "erasurehead.torch.run", "-n", str(N_RANKS), str(script)]
+    words = [*command, str(tmp_path), str(BENCHMARKS.parent)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 0, done.stderr
+    for kind in ("momentum", "adamw"):
+        simulated = next(islice(races.ddp_steps(small, kind, 0.1, 7), STEPS - 1, None))
+        found = torch.load(tmp_path / kind)
+        assert not torch.allclose(found, weights(net(7)), atol=0.01)
+        assert torch.allclose(weights(simulated), found, atol=1e-5)
 
 
 def test_a_team_without_delays_makes_the_steps_of_ddp(races: ModuleType) -> None:
