@@ -2,7 +2,7 @@
 
 To a script this must be the same as a Python of its own. So it is done only where PyTorch is imported before anything
 else is done: its import then finds the environment that the launcher has set. What is forked has no other thread, and
-has asked for no GPU. Wherever this is not so, ranks are started as any program is.
+has opened no device. Wherever this is not so, ranks are started as any program is.
 """
 
 from __future__ import annotations
