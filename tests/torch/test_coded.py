@@ -175,6 +175,9 @@ def test_one_dies_between_any_two_events_and_the_weights_are_the_same(
     [
         (Hang(0, 1.0, 9.0),),
         (Hang(1, 1.0, 9.0),),
+        (Hang(2, 1.0, 9.0), Hang(3, 1.0, 9.0)),  # a whole group
+        (Hang(0, 1.0, 9.0), Hang(1, 1.0, 30.0)),
+        (Hang(1, 1.0, 9.0), Hang(2, 1.0, 9.0), Hang(3, 1.0, 9.0)),
         (Crash(0, 2.0), Crash(2, 3.0)),  # one of each group
         (Crash(3, 1.0, rejoin=2.0),),
         (Crash(2, 1.0, rejoin=2.0), Crash(3, 6.0)),  # whoever came has the place of the first
@@ -186,6 +189,20 @@ def test_one_dies_between_any_two_events_and_the_weights_are_the_same(
 def test_ranks_hang_come_and_are_cut_off_and_the_weights_are_the_same(faults: tuple[_simulate.Event, ...]) -> None:
     result = eht.simulate(train, RANKS, faults=faults, **LATE)
     same(result, alone(), frozenset(fault.peer for fault in faults if isinstance(fault, Crash)))
+
+
+@pytest.mark.parametrize("scheme", ["uncoded()", "decodable()"])
+@pytest.mark.parametrize("hang", [(0,), (3,), (1, 2)])
+def test_ranks_that_nobody_stands_in_for_are_waited_for_while_they_hang(scheme: str, hang: tuple[int, ...]) -> None:
+    """What they had sent is dropped with them as they are left out, and they send it again when they are let in."""
+    faults = [Hang(rank, 1.0, 9.0) for rank in hang]
+    same(eht.simulate(lambda: train(scheme), RANKS, faults=faults, seconds_per_sample=0.01), alone())
+
+
+def test_ranks_of_which_nothing_is_heard_for_a_minute_end_the_others_by_an_error() -> None:
+    said = "tasks of rank 3, which are gone, or of which nothing was heard for 60 s. Start again"
+    with pytest.raises(ErasureHeadError, match=said):
+        eht.simulate(lambda: train("uncoded()"), RANKS, faults=[Hang(3, 1.0, 100.0)], seconds_per_sample=0.01)
 
 
 @pytest.mark.slow

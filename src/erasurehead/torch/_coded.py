@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -17,6 +18,7 @@ from erasurehead.schemes import wait_rules
 from erasurehead.torch import _generators
 from erasurehead.torch._epochs import Feed, mixed
 from erasurehead.torch._meetings import GradientMeeting
+from erasurehead.torch._membership import MINUTE
 from erasurehead.torch._ways._base import Way
 from erasurehead.torch._ways._coded import TAIL, Coded, lost, workers_of
 
@@ -120,6 +122,7 @@ class CodedMeeting(GradientMeeting):
         self._made = 0  # steps that were made before what was loaded
         self._loaded: int | None = None  # the length of an epoch there, 0 if it had no steps of all; None once known
         self._whole: frozenset[int] = frozenset()  # ranks that hold all tasks, as was found last
+        self._silent_since = math.inf  # when they ceased to hold them
         super().__init__(*arguments)
 
     def _way(self, told: Array) -> Way:
@@ -229,11 +232,19 @@ class CodedMeeting(GradientMeeting):
 
     def _stuck(self) -> bool:
         ranks = self._ranks()
-        if ranks != self._whole and self.member.membership.belongs:
-            if lost(self.scheme, ranks):
-                return True
-            self._whole = ranks
-        return self._deserted()
+        lacks = ranks != self._whole and self.member.membership.belongs and self._lacks(ranks)
+        return lacks or self._deserted()
+
+    def _lacks(self, ranks: frozenset[int]) -> bool:
+        """Whether ranks do not hold all tasks, and those that are only silent cannot help, or have had their minute."""
+        if not lost(self.scheme, ranks):
+            self._whole, self._silent_since = ranks, math.inf
+            return False
+        self._whole, now = frozenset(), self.place.now()
+        if self._silent_since == math.inf:
+            self._silent_since = now
+            self.member.alarm(now + MINUTE)
+        return now >= self._silent_since + MINUTE or lost(self.scheme, ranks | self.member.silent)
 
     def _deserted(self) -> bool:
         """Whether ranks have left their loops without whose tasks no batch is whole, before this one has."""
@@ -255,6 +266,8 @@ class CodedMeeting(GradientMeeting):
                 raise self._outrun()
             gone = numbered("rank", sorted(lacks))
             through = "" if self._ranks() - {self.member.rank} else " (or were through while this rank was stopped)"
+            if lacks & self.member.silent:
+                through = f", or of which nothing was heard for {MINUTE:g} s"
             raise ErasureHeadError(
                 f"The gradient of a batch cannot be had any more by {self.scheme.name}: nobody else has all the tasks "
                 f"of {gone}, which are gone{through}. Start again from what was saved, with a greater load, or with "

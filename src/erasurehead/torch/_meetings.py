@@ -153,7 +153,7 @@ class Meeting(ABC):
         """Return the error of a rank without which the team came to the end."""
         return ErasureHeadError(
             f"Rank {self.member.rank} was not heard of for so long that the others went on without it, "
-            "and they have ended."
+            "and they have ended: what they came to is in what they saved, and not in this rank's model."
         )
 
     def close(self) -> None:
@@ -384,14 +384,28 @@ class GradientMeeting(Meeting):
                 member.offer(self._sent, 1, samples(), seconds, self.taken[1])
         while not late and member.newest == since:
             place.wait(
-                lambda: member.newest != since or bool(member.whole.asked) or member.forgotten or self._stuck(),
+                lambda: (
+                    member.newest != since
+                    or bool(member.whole.asked)
+                    or member.forgotten
+                    or self._missed
+                    or self._stuck()
+                ),
                 "others' gradients",
             )
             self._check()
+            if self._missed:
+                with place.held():
+                    member.offer(self._sent, 1, samples(), seconds, self.taken[1])
             self._serve()
         self.take()
         self._began = place.now()
         return None
+
+    @property
+    def _missed(self) -> bool:
+        """Whether a step was dropped as this rank had been silent, and the others, who let it in again, may need it."""
+        return self.member.way.replaces and self.member.membership.belongs and not self.member.pending
 
     def _serve(self) -> None:
         if self.member.whole.asked:

@@ -13,7 +13,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.torch._agreed import Agreement
 from erasurehead.torch._handouts import Handouts
-from erasurehead.torch._membership import LEASE, Membership
+from erasurehead.torch._membership import LEASE, MINUTE, Membership
 from erasurehead.torch._message_heads import Head, Kind
 from erasurehead.torch._narrow import narrowed, widened
 from erasurehead.torch._port import MemberPort
@@ -24,8 +24,6 @@ from erasurehead.torch._whole_models import WholeModels
 _LOST = 2.0 * LEASE  # seconds without an answer after which a message was lost
 
 _SETTLED = 4.0 * LEASE  # seconds after which all has come that was sent before a rank said that it makes no more steps
-
-_COMES = 20.0 * LEASE  # seconds for which who gathers stays at the end for a rank that was started and never heard of
 
 
 @final
@@ -101,6 +99,7 @@ class Member:
         self._view = self.membership.view  # that has been acted on
         self._since = 0  # the term since when this rank gathers
         self._resting: dict[int, int] = {}  # who makes no more steps, but stays: the newest version that is there
+        self._met = ranks
         self._to_come = set(ranks) - {self.rank}  # who was not heard of yet: a start may take as long as it takes
         self._rested_at = self._alarm = self._settles_at = float("inf")
         self._waited = False  # since the last of them said so
@@ -145,6 +144,11 @@ class Member:
     def resting(self) -> frozenset[int]:
         """The members that make no more steps, but stay."""
         return self.membership.view.members & set(self._resting)
+
+    @property
+    def silent(self) -> frozenset[int]:
+        """Ranks that were left out as nothing was heard of them, and may come back."""
+        return self._met - self.membership.view.members - self.membership.ended
 
     @property
     def settled(self) -> bool:
@@ -310,7 +314,7 @@ class Member:
     def on_time(self) -> None:
         """Do what it is time for."""
         if not self.left:
-            if self._to_come and self.port.now() >= self._rested_at + _COMES:
+            if self._to_come and self.port.now() >= self._rested_at + MINUTE:
                 self._to_come.clear()
                 self.port.wake_script()
             if self.port.now() >= self._alarm:
@@ -346,6 +350,7 @@ class Member:
 
     def _on_view(self) -> None:
         before, self._view = self._view, self.membership.view
+        self._met |= self._view.members
         self._unread, self.known.bereft = False, True
         if not self.membership.belongs:
             for alone in (self._unsent, self._under_way, self._kept):  # a drift of many steps, perhaps

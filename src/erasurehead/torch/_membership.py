@@ -31,6 +31,9 @@ from erasurehead.torch._port import MemberPort
 LEASE = 3.0
 """Seconds for which a rank supports who gathers after it heard of it."""
 
+MINUTE = 20.0 * LEASE
+"""Seconds for which the others wait where they must, for a rank that is silent and whose process may go on."""
+
 _HELD = 0.8  # of a lease: clocks may run at rates that differ by less than the rest
 _PINGS = 3.0  # in a lease
 _SILENT = 2.0  # leases without an answer after which a member is no longer one
