@@ -31,7 +31,8 @@ _ROOM = 1 << 15  # bytes of text that are sent at once
 def about(optimizer: Optimizer, model: torch.nn.Module, size: int, way: str) -> dict[str, Any]:
     """Return what must be alike in all ranks, by what it is called.
 
-    What the first rank sends to all need not be: the parameters that are trained, and buffers of real numbers.
+    What the first rank sends to all need not be: the parameters that are trained, and buffers of real or complex
+    numbers.
     """
     import torch
 
@@ -45,9 +46,9 @@ def about(optimizer: Optimizer, model: torch.nn.Module, size: int, way: str) -> 
         "the optimizer": type(optimizer).__name__,
     }
     for name, one in model.named_parameters():
-        found[f"parameter {name!r}"] = _form(one) + ("" if id(one) in trained else _content(one))
+        found[f"parameter {name!r}"] = _form(one) + ("" if id(one) in trained else content(one))
     for name, one in model.named_buffers():
-        found[f"buffer {name!r}"] = _form(one) + ("" if one.is_floating_point() else _content(one))
+        found[f"buffer {name!r}"] = _form(one) + ("" if one.is_floating_point() or one.is_complex() else content(one))
     for number, group in enumerate(optimizer.param_groups):
         trains = ", ".join(names.get(id(one), "?") for one in group["params"])
         short = f"{trains[:60]} ... ({len(group['params'])} with the checksum {zlib.crc32(trains.encode()):08x})"
@@ -62,7 +63,7 @@ def _form(tensor: torch.Tensor) -> str:
     return f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"
 
 
-def _content(tensor: torch.Tensor) -> str:
+def content(tensor: torch.Tensor) -> str:
     """Return a checksum of what is not sent to anybody, such as frozen parameters."""
     import torch
 

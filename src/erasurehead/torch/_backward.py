@@ -210,7 +210,10 @@ class CodedBackward:
 
     def _restore(self, before: Iterable[torch.Tensor]) -> None:
         for buffer, own in zip(self._model.buffers(), before, strict=True):
-            buffer.data.copy_(own)  # which a backward pass through batch norm does not notice
+            if buffer.shape == own.shape:
+                buffer.data.copy_(own)  # which a backward pass through batch norm does not notice
+            else:  # a cache that grows
+                buffer.data = own.clone()
 
     def _left_nothing(self, states: _generators.States, buffers: Iterable[torch.Tensor]) -> bool:
         """Whether a forward pass has drawn nothing, and left all buffers as they were."""

@@ -1,8 +1,9 @@
 """A model as one vector: its trained parameters, of which the model's tensors are views, and then its buffers.
 
 Parameters are those that the optimizer has, each once however often the model uses it, frozen ones included. Buffers of
-floating-point numbers, such as the statistics of batch norm, are averaged with the parameters; others, such as counts,
-stay each rank's own. Vectors between ranks are float32 whatever the model computes in, float64 if it does.
+floating-point or complex numbers, such as the statistics of batch norm, are averaged with the parameters; and others,
+such as counts, to the nearest whole number (`_whole_buffers`). Vectors between ranks are float32 whatever the model
+computes in, float64 if it does.
 
 What is on a GPU crosses to the host in one piece, and is cut and converted there: a copy for each tensor would wait for
 the GPU each time.
@@ -22,6 +23,7 @@ from erasurehead._internal.flat_tensors import cut
 from erasurehead.errors import invalid
 from erasurehead.torch._pinned import pinned
 from erasurehead.torch._streams import subtract
+from erasurehead.torch._whole_buffers import WholeBuffers, nearest
 
 _WIDE = torch.float64
 
@@ -32,6 +34,7 @@ class Flat:
     Arguments:
         groups: the optimizer's parameter groups.
         model: the model.
+        like: what the model is a copy of; None if it is none.
 
     Attributes:
         parameters: of the optimizer, each once.
@@ -40,7 +43,7 @@ class Flat:
         length: elements of the vector.
     """
 
-    def __init__(self, groups: list[dict[str, Any]], model: torch.nn.Module) -> None:
+    def __init__(self, groups: list[dict[str, Any]], model: torch.nn.Module, like: Flat | None = None) -> None:
         self._model = model
         unique = {id(parameter): parameter for group in groups for parameter in group["params"]}
         self.parameters: list[torch.Tensor] = list(unique.values())
@@ -52,10 +55,12 @@ class Flat:
             if parameter.is_meta or isinstance(parameter, torch.nn.UninitializedParameter):
                 hint = "call a lazy model once before; or give one of the device 'meta' its values"
                 raise invalid(what, "must have its values before Team.optimizer", "without any", hint)
-        tensors = [*self.parameters, *self._buffers()]
-        self.dtype = np.dtype(np.float64 if any(each.dtype == _WIDE for each in tensors) else np.float32)
+        tensors = [*self.parameters, *(each for _, each in self._real_buffers())]
+        wide = any(each.dtype == _WIDE for each in tensors)
+        self.dtype = np.dtype(np.float64 if wide else np.float32)
+        self._whole = WholeBuffers(model, _WIDE if wide else torch.float32, None if like is None else like._whole)
         self.n_parameters = sum(parameter.numel() for parameter in self.parameters)
-        self.length = sum(each.numel() for each in tensors)
+        self.length = sum(each.numel() for each in tensors) + self._whole.length
         self._shapes = self._shapes_now()
         self._joined: torch.Tensor | None = None
         self._compares = False  # with the version that it goes on from, of which a GPU keeps a copy then
@@ -82,11 +87,11 @@ class Flat:
 
     def _shapes_now(self) -> dict[str, tuple[int, ...]]:
         own = zip(self.names, self.parameters, strict=True)
-        return {name: tuple(each.shape) for name, each in (*own, *self._named_buffers())}
+        return {name: tuple(each.shape) for name, each in (*own, *self._real_buffers(), *self._whole.named())}
 
     def _places_now(self) -> list[tuple[int, int, torch.Size]]:
         own = [(id(each), each.data_ptr(), each.shape) for each in self._model.parameters()]
-        return own + [(0, 0, each.shape) for each in self._buffers()]
+        return own + [(0, 0, each.shape) for _, each in (*self._real_buffers(), *self._whole.named())]
 
     def _join(self) -> None:
         """Make the parameters views of one tensor, where they are all of one kind, on one device, in order."""
@@ -105,8 +110,11 @@ class Flat:
         Raises:
             InvalidArgument: if the model has others than the optimizer by now, or of other shapes.
         """
-        if self._places_now() == self._places:
-            return
+        if self._places_now() != self._places:
+            self._rejoin()
+        self._whole.check()
+
+    def _rejoin(self) -> None:
         agreed, now = self._shapes, self._shapes_now()
         if list(agreed.values()) != list(now.values()):
             name = next(name for name in agreed | now if agreed.get(name) != now.get(name))
@@ -119,11 +127,26 @@ class Flat:
         self._join()
         self._places = self._places_now()
 
-    def _named_buffers(self) -> Iterator[tuple[str, torch.Tensor]]:
-        return ((name, each) for name, each in self._model.named_buffers() if each.is_floating_point())
+    def _real_buffers(self) -> Iterator[tuple[str, torch.Tensor]]:
+        for name, each in self._model.named_buffers():
+            if each.is_complex():
+                yield name, torch.view_as_real(each)
+            elif each.is_floating_point():
+                yield name, each
 
     def _buffers(self) -> Iterator[torch.Tensor]:
-        return (each for _, each in self._named_buffers())
+        for _, each in self._real_buffers():
+            yield each
+        if self._whole.length:
+            yield self._whole.moved()
+
+    def _copied(self, pieces: list[torch.Tensor], own: Iterable[torch.Tensor]) -> None:
+        """Copy tensors into pieces of the model, of which the last are its buffers."""
+        with torch.no_grad():
+            for piece, one in zip(pieces, own, strict=True):
+                piece.copy_(one)
+        if self._whole.length:
+            self._whole.go_on_from(pieces[-1])
 
     def _pieces(self) -> Iterator[torch.Tensor]:
         """Yield tensors which, one after the other, are the vector."""
@@ -150,9 +173,8 @@ class Flat:
 
     def write_buffers(self, vector: Array) -> None:
         """Copy a vector into the buffers."""
-        with torch.no_grad():
-            for buffer, own in incoming(vector, self._buffers()):
-                buffer.copy_(own)
+        pieces = list(self._buffers())
+        self._copied(pieces, (own for _, own in incoming(vector, pieces)))
 
     def gradients(self, out: Array, present: Array) -> None:
         """Copy the gradients into a vector, 0 where there is none, and note for each parameter whether there is."""
@@ -177,9 +199,15 @@ class Flat:
             with outgoing(out, pieces) as each:
                 base = next((own for one, own in self._versions if one is before), None)
                 base = _moved(before, pieces) if base is None else base
+                bases = list(cut(base, pieces))
+                if self._whole.length:  # the model has the nearest whole numbers, and goes on from there
+                    bases[-1] = nearest(bases[-1])
                 return finite(  # before it crosses: ranks that share a GPU wait for each other, once then
-                    [torch.sub(piece, old, out=own) for (piece, own), old in zip(each, cut(base, pieces), strict=True)]
+                    [torch.sub(piece, old, out=own) for (piece, own), old in zip(each, bases, strict=True)]
                 )
+
+        end = self.length - self._whole.length
+        counts = self._as_written(before[end : self.length])
 
         def those() -> Iterator[tuple[Array, Array, Array]]:
             begin = 0
@@ -187,7 +215,7 @@ class Flat:
                 alike = piece.device.type == "cpu" and piece.dtype == stage.dtype
                 now = (piece if alike else stage.copy_(piece)).reshape(-1).numpy()
                 own = slice(begin, begin := begin + len(now))
-                yield now, before[own], out[own]
+                yield now, counts if own.start == end else before[own], out[own]
 
         return subtract(those(), out)
 
@@ -203,10 +231,23 @@ class Flat:
     def write(self, vector: Array) -> None:
         """Copy a vector into the model; it stays as it is as long as changes from it are asked for."""
         there, pieces = self.there(vector), list(self._pieces())
-        with torch.no_grad():
-            for piece, own in zip(pieces, cut(there, pieces), strict=True):
-                piece.copy_(own)
+        self._copied(pieces, cut(there, pieces))
         self._versions = [(vector, there)] if self._compares else []
+
+    def write_under_way(self, vector: Array, buffers: Array) -> None:
+        """Copy a vector into the model, and keep what a forward pass has changed in buffers that were as these."""
+        moved = self.read_buffers(buffers.copy()) - buffers
+        self.write(vector)
+        if len(moved):
+            self.write_buffers(self._as_written(vector[self.n_parameters : self.length]) + moved)
+
+    def _as_written(self, buffers: Array) -> Array:
+        """Return the part of a vector that is buffers as the model has it: what counts has the nearest whole number."""
+        if self._whole.length:
+            buffers = buffers.copy()
+            counts: Any = cast("Any", torch).from_numpy(buffers[-self._whole.length :])
+            counts.copy_(nearest(counts))
+        return buffers
 
 
 def finite(tensors: list[torch.Tensor]) -> bool:

@@ -190,6 +190,7 @@ class BusyMeeting(Meeting):
         moments = self._moments = flat.moments()
         self._momentum = flat.momentum()
         told = self._before = self._told()
+        self._buffers = told[flat.n_parameters : flat.length].copy()  # as the last step, or version, has left them
         self._change: Array | None = None  # of this rank's last step, if it is to be added to that
         self._ahead: Array | None = None  # room for the sum
         self._counts = flat.length + (0 if moments is None else moments.n_parameters)
@@ -201,6 +202,10 @@ class BusyMeeting(Meeting):
         return self._busy, told
 
     def take(self) -> None:
+        self._go_on(self._flat.write)
+
+    def _go_on(self, write: Callable[[Array], None]) -> None:
+        """Go on from the newest version, if there is a newer one, which is written into the model."""
         if self.member.newest > self.taken:
             with self.place.held():
                 self.taken, _, newest = self.member.known.latest
@@ -208,7 +213,8 @@ class BusyMeeting(Meeting):
                 self._moments.write(newest)
             if self._momentum is not None:
                 self._momentum.write(newest)
-            self._flat.write(newest)
+            write(newest)
+            self._flat.read_buffers(self._buffers)
             self._before, self._change = newest, None
 
     @property
@@ -223,7 +229,7 @@ class BusyMeeting(Meeting):
     def step(self, step: Step, samples: Callable[[], float]) -> float | None:
         flat = self._flat
         flat.check()
-        self.take()
+        self._go_on(lambda newest: flat.write_under_way(newest, self._buffers))
         before = self._begins
         with self.place.held():
             sent = self.member.port.room(self._length, flat.dtype)
@@ -256,6 +262,7 @@ class BusyMeeting(Meeting):
             self._await(now + self._pace.patience)
         self._began = self.place.now()
         self._change = change
+        flat.read_buffers(self._buffers)
         self.take()
         return loss
 
@@ -272,6 +279,7 @@ class BusyMeeting(Meeting):
 
     def forgo(self) -> None:
         self._flat.write(self._begins.copy())  # weights that are no numbers would stay so, and no step would be made
+        self._flat.read_buffers(self._buffers)
         self.take()
 
     def restart(self, version: int, state: dict[str, Any]) -> None:

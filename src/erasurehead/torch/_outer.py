@@ -75,6 +75,10 @@ class OuterMeeting(Meeting):
         return Outer(told, flat.n_parameters, *self._settings), told
 
     def take(self) -> None:
+        self._go_on(self._flat.write)
+
+    def _go_on(self, write: Callable[[Array], None]) -> None:
+        """Go on from the newest version, if there is a newer one, which is written into a model without own steps."""
         if self.member.newest <= self.taken:
             return
         flat = self._flat
@@ -86,14 +90,14 @@ class OuterMeeting(Meeting):
                 carried += newest
                 flat.write(carried)
             else:
-                flat.write(newest)
+                write(newest)
             self._base = newest
             flat.read_buffers(self._buffers)
 
     def step(self, step: Step, samples: Callable[[], float]) -> float | None:
         flat, place = self._flat, self.place
         flat.check()
-        self.take()
+        self._go_on(lambda newest: flat.write_under_way(newest, self._buffers))
         with place.held():
             self._moves = True
         try:

@@ -155,6 +155,10 @@ class RankModel(ABC):
     def write(self, vector: Array) -> None:
         """Copy a vector into the model."""
 
+    def write_under_way(self, vector: Array, buffers: Array) -> None:
+        """Copy a vector into the model, and keep what a forward pass has changed in buffers that were as these."""
+        self.write(vector)
+
     def read_buffers(self, out: Array) -> Array:
         """Copy the buffers, which are the model's last elements, into a vector, and return it."""
         return out

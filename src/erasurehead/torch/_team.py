@@ -175,7 +175,8 @@ class Team(AnyTeam):
         if self._meeting is not None and self._whole is not None:
             self._whole.check()
             own = dict(copied.named_parameters())
-            Flat([{"params": [own[name] for name in self._whole.names]}], copied).write(self._meeting.newest())
+            flat = Flat([{"params": [own[name] for name in self._whole.names]}], copied, like=self._whole)
+            flat.write(self._meeting.newest())
         return copied
 
     def _feed(self, dataset: Any, number: int, shuffle: bool, options: dict[str, Any]) -> Feed:
