@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
 import torch
+from torch.nn.functional import cross_entropy
+from torch.utils.data import TensorDataset
 
 import erasurehead.torch as eht
 from erasurehead.consensus import Crash, NetworkPartition
@@ -17,7 +20,7 @@ from erasurehead.torch._member import Member
 from erasurehead.torch._membership import LEASE
 from erasurehead.torch._simulate import Hang, Join
 
-from .small import Death, loop, loss_of, net, weights
+from .small import Death, X, Y, loop, loss_of, momentum, net, weights
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -113,6 +116,37 @@ def test_who_gathers_hangs_as_soon_as_one_has_come_back(after: float) -> None:
     assert all(model is not None for model in result.returned)
     times = [one.seconds for one in result.versions if one.seconds > 2.0]
     assert max(other - one for one, other in pairwise(times)) < 2 * LEASE
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"way": "busy"}, {"every": 3}, {"way": "first-gradients"}, {"every": "gradient", "scheme": "exact(load=2)"}],
+)
+def test_who_evaluates_and_saves_is_another_one_where_the_script_of_the_first_rank_has_ended(options: Any) -> None:
+    """It stays, as it gathers, and yet it evaluates nothing any more."""
+    firsts: list[tuple[int, int]] = []
+    data = TensorDataset(X[:200], Y[:200])
+
+    def main() -> bool:
+        team, model = eht.join(), net()
+        optimizer = team.optimizer(momentum(model), model, **options)
+        for epoch in range(16):
+            for inputs, labels in team.batches(data, batch_size=50, epoch=epoch):
+                optimizer.zero_grad()
+                cross_entropy(model(inputs), labels).backward()
+                optimizer.step()
+            if team.first:
+                firsts.append((epoch, team.rank))
+            if team.rank == 0 and epoch == 2:
+                break
+        return team.first
+
+    ends = eht.simulate(main, RANKS, seconds_per_sample=0.05).returned
+    assert firsts[:3] == [(0, 0), (1, 0), (2, 0)]
+    epochs = [epoch for epoch, rank in firsts if rank == 1]
+    assert epochs == list(range(epochs[0], 16))
+    assert epochs[0] <= 8
+    assert ends[:2] == (True, True)
 
 
 def test_one_that_hangs_until_all_others_have_ended_is_told() -> None:

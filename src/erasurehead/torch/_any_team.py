@@ -66,7 +66,10 @@ class AnyTeam(ABC):
 
     @property
     def first(self) -> bool:
-        """Whether this is the rank that logs, evaluates and saves: rank 0, or after its death the next one."""
+        """Whether this is the rank that logs, evaluates and saves: the first of those that are there, so ask each time.
+
+        Rank 0, or after its death the next one; also some seconds after its script has ended, if others go on.
+        """
         return self.rank == (0 if self._meeting is None else self._meeting.member.first)
 
     @property

@@ -103,6 +103,7 @@ class Member:
         self._to_come = set(ranks) - {self.rank}  # who was not heard of yet: a start may take as long as it takes
         self._rested_at = self._alarm = self._settles_at = float("inf")
         self._waited = False  # since the last of them said so
+        self._idle: frozenset[int] = frozenset()  # who had said so when that was
         self.known = KnownVersions(way.waits)
         self.whole = WholeModels(port, self.membership, self._resting, model.nbytes)
         self.on_call: Callable[[], bool] = lambda: False
@@ -157,8 +158,12 @@ class Member:
 
     @property
     def first(self) -> int:
-        """The lowest number of a rank that is there."""
-        return min(self.membership.view.members - self.membership.ended, default=self.rank)
+        """The lowest number of a rank that is there, but for those that had made no more steps long before.
+
+        Not at once: at the end of a run ranks are through one after the other, and the first has done it then.
+        """
+        there = self.membership.view.members - self.membership.ended
+        return min(there - self._idle or there, default=self.rank)
 
     @property
     def forgotten(self) -> bool:
@@ -221,7 +226,7 @@ class Member:
         self._act()
 
     def _say_resting(self) -> None:
-        if self.way.waits and self.rank in self._resting:  # whoever is behind may need this rank's model
+        if self.rank in self._resting and (self.way.waits or self.membership.gathers):  # and stays, for those behind
             self.port.send(-1, Head(Kind.DONE, flag=1, term=self._view.term, version=max(self.newest[1], 0)))
 
     def alarm(self, when: float) -> None:
@@ -333,6 +338,7 @@ class Member:
         self.whole.on_time(self.steppers)
         if now > self._settles_at:
             self._waited, self._settles_at = True, float("inf")
+            self._idle = self.through
             self.port.wake_script()
         gathers = self._view.gathers if self.membership.belongs and self._view.gathers >= 0 else None
         self.handouts.on_view(self.port, gathers, self._view.members - self.membership.ended)
