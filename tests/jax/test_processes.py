@@ -65,6 +65,13 @@ def test_the_others_go_on_when_a_rank_is_killed_and_another_joins(tmp_path: Path
     assert all(one["loss"] < 1e-3 and one["memory"] == "false" for one in ended.values())
 
 
+def test_a_rank_reads_only_what_another_one_has_written_to_the_end(tmp_path: Path) -> None:
+    launcher = launched("half_written.py", str(tmp_path), options=("--output", "plain"))
+    out, _ = launcher.communicate(timeout=PATIENCE)
+    said = [json.loads(line) for line in out.splitlines()]
+    assert said == [{"total": 30.0, "told": []}] * 3
+
+
 def test_one_rank_compiles_for_all() -> None:
     launcher = launched("compiling.py", options=("--output", "plain"), LAYERS="4")
     out, _ = launcher.communicate(timeout=PATIENCE)

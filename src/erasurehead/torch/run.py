@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 from types import FrameType
 from typing import IO, Any, final
 
@@ -218,13 +219,16 @@ class _Launcher:
         }
         # A folder that is made by whoever compiles something, and is removed with the team.
         self._compiled = os.path.join(tempfile.gettempdir(), f"erasurehead-jax-{secrets.token_hex(8)}")
-        for name, value in (
-            ("JAX_COMPILATION_CACHE_DIR", self._compiled),
-            ("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0"),  # by default, not what takes less than a second
-            ("XLA_PYTHON_CLIENT_PREALLOCATE", "false"),
-        ):
-            if options.ranks > 1:
-                self._shared[name] = os.environ.get(name, value)
+        for_jax = {
+            "JAX_COMPILATION_CACHE_DIR": self._compiled,
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",  # by default, not what takes less than a second
+            "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+        }
+        if "JAX_COMPILATION_CACHE_DIR" not in os.environ and find_spec("filelock") is not None:
+            # Where there is a limit, JAX locks the folder to read and to write, so that nobody reads half of something.
+            for_jax["JAX_COMPILATION_CACHE_MAX_SIZE"] = str(1 << 40)
+        if options.ranks > 1:
+            self._shared |= {name: os.environ.get(name, value) for name, value in for_jax.items()}
         if options.output != "plain":
             self._shared["PYTHONUNBUFFERED"] = "1"  # a line is shown when it is written
         self._words = [*(["-m"] if options.module else []), options.script, *options.arguments]
