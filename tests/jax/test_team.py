@@ -581,6 +581,8 @@ def test_bad_input_is_named() -> None:
     assert "must be called after step.init" in said(lambda team: team.save("x"))
     lbfgs = optax.lbfgs()
     assert "gradients, state and parameters alone" in said(lambda team: team.step(loss, lbfgs).init(net()))
+    ahead, synced = optax.lookahead(optax.sgd(0.1), 5, 0.5), optax.LookaheadParams.init_synced(net())
+    assert "where gradients have the form of all parameters" in said(lambda team: team.step(loss, ahead).init(synced))
 
     def twice(team: ehj.JaxTeam) -> None:
         team.step(loss, MOMENTUM)

@@ -293,6 +293,18 @@ def test_gradients_may_be_sparse() -> None:
     same(sgd(), sparse, way="first-gradients")
 
 
+@pytest.mark.parametrize("options", [{}, {"every": "gradient", "scheme": "uncoded()"}])
+def test_an_optimizer_of_sparse_gradients_alone_is_refused_where_their_mean_is_dense(options: dict[str, Any]) -> None:
+    def main() -> None:
+        rows = nn.Embedding(9, 4, sparse=True)
+        eht.join().optimizer(torch.optim.SparseAdam(rows.parameters()), rows, **options)
+
+    with pytest.raises(
+        InvalidArgument, match=r"must take dense gradients, .* got 'SparseAdam'; way='busy' or every=20"
+    ):
+        eht.simulate(main, 2)
+
+
 class Keeps(nn.Module):
     """Keeps what it has computed, as `torch.nn.utils.weight_norm` does."""
 

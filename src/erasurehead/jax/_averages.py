@@ -89,12 +89,13 @@ class Averages:
         self._zeros = jax.tree.unflatten(form.tree, leaves)
         try:
             answers, fresh, kept, both, old, new = (np.asarray(answer) for answer in jax.jit(self._asked)())
-        except (TypeError, AttributeError) as error:
+        except (TypeError, AttributeError, ValueError) as error:
+            where = " where gradients have the form of all parameters" if isinstance(error, ValueError) else ""
             raise invalid(
                 "optimizer",
                 "must be one of optax that makes its step from gradients, state and parameters alone",
                 type(optimizer).__name__,
-                f"it ends with {first_line(error)}",
+                f"it ends with {first_line(error)}{where}",
             ) from None
         parts, _ = _parts(jax.eval_shape(optimizer.init, self._zeros))
         names = {_fields(part) - {"count", "nu_max"} for part in parts if _fields(part)}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, cast, final
 
 import torch
-from torch.optim import LBFGS, Optimizer
+from torch.optim import LBFGS, Optimizer, SparseAdam
 
 from erasurehead.errors import invalid
 from erasurehead.torch import _state
@@ -118,6 +118,13 @@ class Team(AnyTeam):
                 "must make a step of one gradient to meet others",
                 type(optimizer).__name__,
                 "way='busy' lets each rank make such steps by itself",
+            )
+        if one_gradient and isinstance(optimizer, SparseAdam) and self.size > 1:
+            raise invalid(
+                "optimizer",
+                "must take dense gradients, as the mean over ranks is one",
+                type(optimizer).__name__,
+                "way='busy' or every=20 lets each rank make steps of its own, sparse gradients; Adam takes dense ones",
             )
         self._gradient_first = one_gradient or (every is None and shares_moments(optimizer))  # which is sent as it is
         if self._place.counts_samples:
