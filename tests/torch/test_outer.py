@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import example, given, settings, strategies as st
 from torch.nn.functional import cross_entropy
 
 import erasurehead.torch as eht
@@ -371,3 +372,37 @@ def test_a_change_that_is_lost_on_its_way_holds_nobody_up() -> None:
 def test_a_line_that_carries_nothing_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="mbit must be a number of million bits a second above 0, but it is 0"):
         eht.simulate(loop(1), 2, mbit=0)
+
+
+@pytest.mark.parametrize("until", [17.0, 20.0])
+def test_what_a_rank_has_sent_counts_once_though_it_hangs_before_its_round_is_closed(until: float) -> None:
+    """It is left out, and let in again by the same rank, which has what it sent; it sends that again, to be sure."""
+    seconds = [0.25, 0.25, 0.75, 0.75]
+    found = eht.simulate(loop(8, every=2), 4, seconds_per_sample=seconds, faults=[Hang(1, 9.0, until)])
+    assert found.versions[0].steps == {0: 2, 1: 2, 2: 2, 3: 2}
+    assert sum((Counter(version.steps) for version in found.versions), Counter[int]())[1] == 8
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.floats(0.0, 20.0), st.floats(4.0, 15.0)), min_size=1, max_size=3),
+    st.lists(st.sampled_from([0.03, 0.1, 0.25, 0.75]), min_size=4, max_size=4),
+    st.sampled_from([{"every": 2}, {"every": 3}, {"way": "busy"}, {"way": "first-gradients"}]),
+)
+@example([(1, 9.0, 9.0)], [0.25, 0.25, 0.75, 0.75], {"every": 2})
+@settings(max_examples=12, deadline=None)
+def test_no_step_of_any_rank_is_added_twice(
+    hangs: list[tuple[int, float, float]], seconds: list[float], options: dict[str, Any]
+) -> None:
+    faults = [Hang(rank, at, at + long) for rank, at, long in hangs]
+    try:
+        found = eht.simulate(loop(8, **options), 4, seconds_per_sample=seconds, faults=faults)
+    except ErasureHeadError as error:
+        if "was not heard of for so long" not in str(error):
+            raise
+        return
+    chain: dict[int, Any] = {}
+    for version in found.versions:  # one of a later term replaces those of its number and after
+        chain = {number: one for number, one in chain.items() if number < version.version}
+        chain[version.version] = version
+    for rank in range(4):
+        assert sum(version.steps.get(rank, 0) for version in chain.values()) <= 8, rank

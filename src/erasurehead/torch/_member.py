@@ -110,7 +110,8 @@ class Member:
         self._unsent = _Sum()  # what is added to what is sent next
         self._under_way = _Sum()  # for ways that keep what was sent: what is in no version that is heard of next
         self._kept = _Sum()  # of what was sent since the newest version, all, or all but the first: that may be lost
-        self._version = 0  # from which what is offered comes
+        self._version = self._number = 0  # from which what is offered comes, and which it is
+        self._added: dict[int, int] = {}  # by rank: the last number that was added since this rank gathers
         self._sent = 0  # messages since the newest version
         self._unread = self._orphaned = False
         self._sent_at = 0.0
@@ -173,7 +174,9 @@ class Member:
 
     # What the script calls
 
-    def offer(self, vector: Array, steps: int, samples: float, seconds: float, version: int = 0) -> None:
+    def offer(
+        self, vector: Array, steps: int, samples: float, seconds: float, version: int = 0, number: int = 0
+    ) -> None:
         """Add what came of some steps to the team's next version.
 
         Arguments:
@@ -182,10 +185,11 @@ class Member:
             samples: that they were computed from; 0 if unknown.
             seconds: that they took this rank.
             version: from which they began.
+            number: of what may be offered again, in rising order from 1: it is added once, by the same rank at least.
         """
         if not self.membership.belongs:
             return
-        self._version = version
+        self._version, self._number = version, number
         if self.way.replaces:
             self._unsent.clear()
             self._kept.clear()
@@ -273,6 +277,8 @@ class Member:
             case Kind.CHANGE:
                 if not self.membership.gathers or sender not in known or head.term < self._since:
                     self.membership.tell_view(self.port, sender)
+                elif 0 < head.number <= self._added.get(sender, 0):
+                    self.port.send(sender, Head(Kind.READ, term=self._view.term))
                 elif vector is None and head.steps:
                     late = head.version < self.newest[1]
                     self.way.announced(sender, head.steps, head.seconds, self.port.now(), late)
@@ -280,6 +286,7 @@ class Member:
                     self.way.dropped(sender, head.seconds, self.port.now())
                 else:
                     vector = widened(vector, self._own) if head.flag else self.port.keep(vector)
+                    self._added[sender] = head.number
                     self.port.send(sender, Head(Kind.READ, term=self._view.term))  # before a version that it may be in
                     self._fold(sender, vector, head.steps, head.samples, head.seconds, head.version)
             case Kind.READ:
@@ -368,6 +375,7 @@ class Member:
         if self.membership.gathers:
             if before.gathers != self.rank:
                 self._since = self._view.term
+                self._added.clear()
                 if self.newest[1] < 0:
                     self._hear((self._view.term, 0), 0, self._own)
                 self.way.restart(self.known.latest.vector)
@@ -414,7 +422,7 @@ class Member:
             self._fold(self.rank, vector, steps, samples, seconds, version)
         else:
             self._unread, self._sent_at = True, now
-            head = Head(Kind.CHANGE, self._narrow, self._view.term, version, 0, steps, samples, seconds)
+            head = Head(Kind.CHANGE, self._narrow, self._view.term, version, self._number, steps, samples, seconds)
             if self.way.keeps:
                 self.port.send(self._view.gathers, head)
             self.port.send(self._view.gathers, head, narrowed(vector) if self._narrow else vector)

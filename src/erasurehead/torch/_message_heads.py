@@ -21,8 +21,8 @@ class Kind(IntEnum):
     """The newest model; version, one: the term in which it was closed, other: that of the one before; the vector,
     flag: as how far the model has moved since that one, in bfloat16."""
     CHANGE = 3
-    """What a rank has to add; steps, samples, seconds, version: from which it comes; flag: as bfloat16; the vector,
-    none if it is too late, or if it is on its way."""
+    """What a rank has to add; steps, samples, seconds, version: from which it comes; flag: as bfloat16; number: of what
+    may come again, from 1; the vector, none if it is too late, or if it is on its way."""
     READ = 4
     """Your last change was added: the next may come."""
     DONE = 5

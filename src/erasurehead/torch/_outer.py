@@ -61,6 +61,7 @@ class OuterMeeting(Meeting):
         self._settings = settings
         self._steps, self._samples = 0, 0.0  # that nobody was sent
         self._offered: tuple[Array, int, float, float] | None = None
+        self._number = 0  # of that
         self._answered = 0, -1  # the version at which something was offered last
         self._moves = self._called = False  # whether a step is being made, and whether the others wait for its end
         super().__init__(*arguments)
@@ -141,7 +142,8 @@ class OuterMeeting(Meeting):
         self._base, self._began = self._base + change, self._until
         self._steps, self._samples = 0, 0.0
         self._answered = self.taken
-        self.member.offer(*self._offered, self.taken[1])
+        self._number += 1
+        self.member.offer(*self._offered, self.taken[1], self._number)
         return True
 
     def _meet(self, offered: bool) -> None:
@@ -156,7 +158,7 @@ class OuterMeeting(Meeting):
                 if not offered or self._offered is None:
                     return
                 with self.place.held():
-                    member.offer(*self._offered, self.taken[1])
+                    member.offer(*self._offered, self.taken[1], self._number)
             self.place.wait(
                 lambda: member.newest > self.taken or member.forgotten or missed(), "the other ranks of its round"
             )
