@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Literal, TypeAlias
 
 from erasurehead import codes, decoding
@@ -287,13 +287,23 @@ def _in_pieces(scheme: Scheme, pieces: int) -> Scheme:
     assert scheme.reform is not None
     whole = scheme.code
     code = replace(refine(whole, pieces * whole.n_tasks), task_work=whole.task_work / pieces, cut=pieces)
+    n_workers, load = whole.n_workers, whole.load
+    movable = whole.n_tasks == n_workers > load
     return replace(
         scheme,
         decoder=decoding.make_decoder(code),
         by_task=decoding.make_decoder(transforms.by_task(code)),
         turns=True,
+        around=partial(_around, scheme, n_workers, load, pieces) if movable else None,
         reform=partial(_finer_again, scheme.reform, pieces),
     )
+
+
+@lru_cache(maxsize=4)
+def _around(scheme: Scheme, n_workers: int, load: int, pieces: int) -> Scheme:
+    """Return what `compute_once` has, with the rules of a scheme for the orders that its optimizer may ask."""
+    once = compute_once(n_workers, load, pieces)
+    return replace(once, name=scheme.name, rules=scheme.rules)
 
 
 def piag(

@@ -44,6 +44,8 @@ class Scheme:
             pays, and back; None if it never does.
         finer: returns the same scheme with each task cut into so many, all of which one worker computes before others
             help, where workers are asked for a message per task; None if it never asks for these.
+        around: returns the same scheme with a message per task alone, and the data around a circle, where any neighbour
+            can help who is slow, to which training moves where that pays; None if it never does.
         until_newer: whether a worker that has sent one of its messages sends the next one only if no newer order is
             out, whatever late workers do.
         by_speed: returns the same scheme, over the same tasks, for as many workers as it is given speeds, by which the
@@ -63,6 +65,7 @@ class Scheme:
     late: LateWork | None = None
     by_task: Decoder | None = None
     finer: Callable[[int], Scheme] | None = None
+    around: Callable[[], Scheme] | None = None
     until_newer: bool = False
     by_speed: Callable[[Sequence[float]], Scheme] | None = None
     measured: bool = False

@@ -27,6 +27,10 @@ _SURE = 3.0  # log of the odds at which a message per task is tried, or is not c
 _PATIENCE = 30  # orders without such odds, after which nothing is changed any more
 _LEAST = 0.1  # seconds that a sum must take on average: each message has a cost of its own
 _MANY = 500  # messages per task, from which on nothing is changed any more
+_CLEAR, _AGREE = (
+    2.0,
+    2,
+)  # times the rest of its time, once for each piece, that work takes, in how many rounds: it grows
 _WORSE = 1.5  # times its share of a sum's time: where a task's message takes that, sums are sooner
 
 
@@ -61,13 +65,14 @@ class OrderBook(Resumable):
             asked: what the optimizer asks for.
             note: what it says besides, such as which sums it is for.
         """
-        if self._choice is not None and asked.kind == "gradient":
+        if self._choice is not None and asked.kind == "gradient" and not self._pool.around:
             self._pool.ask_by_task(self._choice.decide())
         assignment, number = self._pool.assignment, self.round
         self.round += 1
-        newer = assignment.by_task or assignment.scheme.until_newer
+        by_task = assignment.by_task or self._pool.around
+        newer = by_task or assignment.scheme.until_newer
         asks = self._choice is not None and self._choice.undecided
-        marks = [BY_TASK] * assignment.by_task + [UNTIL_NEWER] * newer + [WORKED] * asks
+        marks = [BY_TASK] * by_task + [UNTIL_NEWER] * newer + [WORKED] * asks
         turns = {TURNS: assignment.places} if assignment.turns else {}
         return replace(
             asked,
@@ -91,13 +96,16 @@ class OrderBook(Resumable):
             arrivals: its rows, and before them those that came late in it.
         """
         pool = self._pool
-        if self._choice is not None:
+        if self._choice is not None and not pool.around:
             self._choice.learn(order, arrivals)
             pool.ask_by_task(self._choice.by_task)
         if self._turns is not None:
             few = kind_of(order.kind).few
             turns = self._turns.learn(arrivals, pool.assignment, pool.able(), judges=not few)
             pool.ask_in_turns(turns)
+            for_good = self._choice is not None and self._choice.for_good and not few
+            if for_good and pool.assignment.by_task and self._turns.misses_circle(pool.assignment, pool.able()):
+                pool.lay_around()
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state` returned; other entries are ignored."""
@@ -124,8 +132,9 @@ class MessageChoice(Resumable):
     work than if they do not, is the ratio of two likelihoods of exponential times; messages that were not waited for
     count with the time that they had. At odds of 20 to 1, if sums take 0.1 s or more, workers are asked for a message
     per task, unless they say otherwise themselves: the first order asks for how long they worked on a message, and so
-    do further ones as long as that is in doubt (`WORKED`). Where the rest of a sum's time, once for each message of a
-    worker's share, is more than the work of a sum takes, messages per task cannot pay, whatever much larger orders
+    do further ones as long as that is in doubt (`WORKED`). If they say of two rounds that nearly all of the time was
+    work (the first may have been a slow start), that is enough. Where the rest of a sum's time, once for each message
+    of a worker's share, is more than the work of a sum takes, messages per task cannot pay, whatever much larger orders
     take. What messages per task take is judged in the same way: if the time of a sum is likelier than its share of it,
     or half as much again as this share at odds of 20 to 1, sums are asked for again, for good. (Uncoded work, message
     by message: Amiri and Gunduz, arXiv:1810.09992; Ozfatura, Ulukus and Gunduz, arXiv:2004.04948. To learn from the run
@@ -155,6 +164,7 @@ class MessageChoice(Resumable):
         "_posted",
         "_now",
         "_said",
+        "_agreeing",
     )
 
     def __init__(self, load: int, late: LateWork, splits: bool = True, own: float = 1.0) -> None:
@@ -168,7 +178,9 @@ class MessageChoice(Resumable):
         self._busy: dict[int, tuple[float, float] | None] = {}  # by worker that finishes old work: its kind, since when
         self._posted: dict[int, float] = {}  # by round
         self._now = 0.0
-        self._said = (-1, 0.0, 0.0)  # the last round of which messages say so: how long work on sums took, and the rest
+        # The last round of which messages say so: how long work on sums took, and the rest; and how many said so.
+        self._said = (-1, 0.0, 0.0, 0)
+        self._agreeing = 0  # rounds, one after the other, in which times were clearly those of work
         self._since: dict[int, tuple[int, float]] = {}  # by worker: its newest round, and when its last message came
 
     def learn(self, order: Order, rows: Sequence[ArrivalRow]) -> None:
@@ -184,8 +196,13 @@ class MessageChoice(Resumable):
             self._kinds[order.round] = _TASK if by_task else heavier
         while len(self._kinds) > (1 if self._dropped else _MOST_ROUNDS):
             del self._kinds[next(iter(self._kinds))]
+        before = self._said[0]
         for row in rows:
             self._count(row)
+        said, work, rest, count = self._said
+        if said > before:
+            clear = work > _CLEAR * self._own * rest and work >= _LEAST * count
+            self._agreeing = self._agreeing + 1 if clear else 0
         if not self._dropped:
             self._follow(order, heavier, rows)
         if not by_task:
@@ -212,11 +229,11 @@ class MessageChoice(Resumable):
             tally = self._tally.setdefault(kind, [0.0, 0.0])
             tally[0] += not row.censored
             tally[1] += max(0.0, row.seconds - begin)
-            said, work, rest = self._said
+            said, work, rest, count = self._said
             if row.worked is not None and kind in (_SUM, _WITH_CURVATURE) and row.round >= said:
-                work, rest = (work, rest) if row.round == said else (0.0, 0.0)
+                work, rest, count = (work, rest, count) if row.round == said else (0.0, 0.0, 0)
                 rest += max(0.0, row.seconds - begin - row.worked)
-                self._said = row.round, work + row.worked / kind, rest
+                self._said = row.round, work + row.worked / kind, rest, count + 1
 
     def _follow(self, order: Order, kind: float, rows: Sequence[ArrivalRow]) -> None:
         """Take note of what workers are at that finish old work: the newest order when they were through with one.
@@ -242,14 +259,24 @@ class MessageChoice(Resumable):
     def decide(self) -> bool:
         """Return whether the next whole gradient should be asked for by a message per task: if time grows with work."""
         if not (self._settled or self.by_task):
-            self.by_task = self._grows and not self.undecided
+            self.by_task = (self._grows and not self._costs) or self._agreeing >= _AGREE
         return self.by_task
 
     @property
+    def for_good(self) -> bool:
+        """Whether there is no doubt that a message per task is sooner."""
+        return self.by_task and (self._settled or self._agreeing >= _AGREE)
+
+    @property
     def undecided(self) -> bool:
-        """Whether to ask workers how long they work: it would pay by the times, and not by what they last said."""
-        _, work, rest = self._said
-        return not (self._settled or self.by_task) and self._grows and self._own * rest > work
+        """Whether to ask workers how long they work: it pays by the times, or by what they last said, not by both."""
+        return not (self._settled or self.by_task) and ((self._grows and self._costs) or 0 < self._agreeing < _AGREE)
+
+    @property
+    def _costs(self) -> bool:
+        """Whether messages per task cannot pay, by what workers last said."""
+        _, work, rest, _ = self._said
+        return self._own * rest > work
 
     @property
     def _grows(self) -> bool:
@@ -275,8 +302,8 @@ class MessageChoice(Resumable):
 
     def _judge(self) -> None:
         """Return to sums if messages per task take longer than they should."""
-        tasks = self._tally[_TASK][0]
-        if tasks < _FEWEST:
+        tasks, agreed = self._tally[_TASK][0], self._agreeing >= _AGREE
+        if tasks < (_MANY if agreed else _FEWEST):  # who have said it themselves are hardly wrong
             return
         share = 1.0 / self._load
         if self._odds_of_tasks(share, 1.0) < 0.0 or self._odds_of_tasks(share, _WORSE * share) < -_SURE:

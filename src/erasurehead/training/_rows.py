@@ -62,7 +62,7 @@ About the pool of workers:
 ===================== ================================================================================================
 `resized`             the code is for `n_workers` from `generation` on: `scheme`; `moved` get other data (`bytes`)
 `not_resized`         it should have been resized, but cannot; `reason`
-`rebalanced`          tasks are dealt out anew, by speed: as `resized`
+`rebalanced`          tasks are dealt out anew, by speed or around a circle: as `resized`
 `idle`                `workers` were given no task, as they are so slow that the others are sooner through without them
 `offered`             a `host` has room for `count` more workers; `taken`: whether they are started
 ===================== ================================================================================================

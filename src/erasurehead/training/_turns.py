@@ -10,11 +10,14 @@ from typing import final
 from erasurehead._internal.resumable import Resumable
 from erasurehead.codes import GradientCode
 from erasurehead.training._assignment import Assignment
+from erasurehead.training._programs import CodedProgram
 from erasurehead.training._rows import ArrivalRow
 
 _LAST = 0.5  # weight of the last round in a worker's seconds a task
 _LEAST = 1e-9  # seconds that a task takes: on a virtual clock without delays it takes none
 _SURE = 0.97  # of the time that shares take: others are made only if they take less
+_SLOWER, _LASTS = 1.1, 3  # times the seconds of shares around a circle, in how many rounds in a row: it pays to move
+_MOVE, _BYTES = 5.0, 1e8  # seconds to start workers anew, and bytes a second to give them data: as much must be lost
 
 Turns = Sequence[Sequence[int]]
 """For each position the messages that it takes first: see `Assignment.turns`."""
@@ -31,11 +34,15 @@ class TurnChoice(Resumable):
     (Placement and order are told apart as in SPARe, arXiv:2603.00357.)
     """
 
-    checkpointed = ("_seconds", "_known")
+    checkpointed = ("_seconds", "_known", "_lost", "_due")
 
     def __init__(self) -> None:
         self._seconds: dict[int, float] = {}  # that a task takes each worker
         self._known = set[int]()  # those who have sent something, so that it is no mere bound
+        self._lost, self._due = (
+            0.0,
+            0,
+        )  # seconds that a circle would have saved so far; rounds in a row in which it would
 
     def learn(
         self, rows: Sequence[ArrivalRow], assignment: Assignment, able: Collection[int], judges: bool = True
@@ -54,13 +61,44 @@ class TurnChoice(Resumable):
             return assignment.turns
         if not self._seconds or (decoder is not None and not assignment.by_task):
             return ()
-        usual = sorted(self._seconds.values())[len(self._seconds) // 2]
-        seconds = [self._seconds.get(worker, usual) for worker in assignment.worker_ids]
+        seconds = self._taken(assignment)
         equal, planned = equal_shares(assignment.code), by_speed(tasks_of(assignment.code), seconds, able)
         held = assignment.turns or equal
         if duration(planned, seconds, able) >= _SURE * duration(held, seconds, able):
             return assignment.turns
         return () if planned == equal else planned
+
+    def _taken(self, assignment: Assignment) -> list[float]:
+        """Return how long a task takes each position: who has not been heard is like half of the others."""
+        usual = sorted(self._seconds.values())[len(self._seconds) // 2]
+        return [self._seconds.get(worker, usual) for worker in assignment.worker_ids]
+
+    def misses_circle(self, assignment: Assignment, able: Collection[int]) -> bool:
+        """Return whether data that groups of workers hold should be laid around a circle: see `Scheme.around`.
+
+        In a group whose workers are slow nobody helps. Steps must have taken a tenth longer for it in each of 3 rounds,
+        and must have lost as much by now as the move will take: so no more is lost than twice what somebody would lose
+        who knew everything beforehand.
+
+        Arguments:
+            assignment: the workers, asked for a message per task.
+            able: the positions whose worker can still answer.
+        """
+        if assignment.scheme.around is None or not self._seconds:
+            return False
+        seconds = self._taken(assignment)
+        takes = duration(by_speed(tasks_of(assignment.code), seconds, able), seconds, able)
+        least = assignment.code.n_tasks / sum(1.0 / seconds[position] for position in able)
+        if takes > _SLOWER * least:
+            ring = tasks_of(assignment.scheme.around().code)
+            least = duration(by_speed(ring, seconds, able), seconds, able)
+        slower = takes > _SLOWER * least
+        self._lost += max(0.0, takes - least) * assignment.code.task_work * slower
+        self._due = (self._due + 1) * slower
+        if self._due < _LASTS or self._lost < _MOVE:
+            return False
+        sizes = [program.nbytes for program in assignment.programs if isinstance(program, CodedProgram)]
+        return self._lost >= _MOVE + sum(sizes) / _BYTES
 
     def _remember(self, found: Mapping[int, float], done: Collection[int]) -> None:
         """Learn how long a task has taken workers.

@@ -59,9 +59,23 @@ class WorkerPool(Resumable):
         gone: all workers that have been given up for good, each with the reason.
         wanted: how many workers the user, or the engine's offers, ask for at the next `settle`; None if nobody asks.
         early: what happened to them while they were started, in order.
+        around: whether the data are held around a circle now, after `lay_around`.
     """
 
-    checkpointed = ("living", "coming", "dead", "gone", "wanted", "_deaths", "_shrunk", "_speeds", "_moving", "_moved")
+    checkpointed = (
+        "living",
+        "coming",
+        "dead",
+        "gone",
+        "wanted",
+        "_deaths",
+        "_shrunk",
+        "_speeds",
+        "_moving",
+        "_moved",
+        "_laying",
+        "around",
+    )
 
     def __init__(
         self,
@@ -91,6 +105,8 @@ class WorkerPool(Resumable):
             None if self._scheme.by_speed is None else Speeds(n, _speeds_of(self._scheme.code))
         )  # by position
         self._moving = False  # whether the tasks are to be dealt out anew
+        self.around = False
+        self._laying = False  # whether the data are to be laid around a circle
         self._moved: set[int] = set()  # workers who were given other tasks just now: that they join again is no news
 
     def able(self) -> set[int]:
@@ -292,6 +308,10 @@ class WorkerPool(Resumable):
         if list(turns) != list(self.assignment.turns):
             self.assignment = self.assignment.in_turns(turns)
 
+    def lay_around(self) -> None:
+        """Lay the data around a circle before the next round in which all workers are there: see `Scheme.around`."""
+        self._laying = True
+
     # --- resizing the code -----------------------------------------------------------------------------------------
 
     @property
@@ -313,7 +333,7 @@ class WorkerPool(Resumable):
             return False
         if self.wanted is None and not self.shrunk:
             whole = len(self.able()) == len(self.assignment.worker_ids)
-            moving, self._moving = self._moving, self._moving and not whole
+            moving, self._moving = self._moving or self._laying, self._moving and not whole
             return moving and whole and self._reform(len(self.assignment.worker_ids), self._form)
         target = self.wanted or len(self.able())
         self.wanted, self._shrunk = None, False
@@ -334,11 +354,14 @@ class WorkerPool(Resumable):
         What is sent to workers is data, the dearest thing that a run can ask for: so those stay whose tasks few others
         hold, and each keeps its program if the new code has any use for it.
         """
-        before = self.assignment
+        before, whole = self.assignment, self._scheme
+        laying, self._laying = self._laying, False
         try:
+            if laying and whole.around is not None:
+                whole = whole.around()
             staying = self._staying(n_workers)
             replicas = self._replicas(staying)
-            scheme = self._resized(staying, n_workers, replicas).begin(before.scheme)
+            scheme = self._resized(whole, staying, n_workers, replicas).begin(before.scheme)
             programs, layout, other = form(scheme)
         except InvalidArgument as error:
             self._notice("not_resized", f"the code stays as it is: {error}", reason=str(error))
@@ -346,7 +369,7 @@ class WorkerPool(Resumable):
         used = {*self.living, *self.coming, *self.gone}
         fresh = (number for number in itertools.count() if number not in used)
         coming = list(itertools.islice(fresh, n_workers - len(staying)))
-        self._held = replicas
+        self._scheme, self._held, self.around = whole, replicas, self.around or laying
         self.assignment, moved = reassigned(
             before,
             scheme,
@@ -370,10 +393,13 @@ class WorkerPool(Resumable):
         same = n_workers == len(before.worker_ids)
         self._moved = {self.assignment.worker_ids[position] for position in moved} if same else set()
         what = f"the code is resized for {counted('worker', n_workers)}, {text}"
+        if same:
+            what = "tasks are dealt out anew, by how fast workers have been"
+        if laying:
+            what += "; data are laid around a circle, where neighbours help who is slow"
         self._notice(
             "rebalanced" if same else "resized",
-            f"{'tasks are dealt out anew, by how fast workers have been' if same else what}; {len(moved)} of them get "
-            f"other data, {sent:,} of {sum(sizes):,} bytes",
+            f"{what}; {len(moved)} of them get other data, {sent:,} of {sum(sizes):,} bytes",
             n_workers=n_workers,
             generation=generation,
             scheme=text,
@@ -383,19 +409,20 @@ class WorkerPool(Resumable):
         self._tell_idle()
         return True
 
-    def _resized(self, staying: Sequence[int], n_workers: int, held: Sequence[int]) -> Scheme:
-        """Return the scheme for those that stay, and as many new ones as are wanted.
+    def _resized(self, whole: Scheme, staying: Sequence[int], n_workers: int, held: Sequence[int]) -> Scheme:
+        """Return a scheme for those that stay, and as many new ones as are wanted.
 
         Arguments:
+            whole: the scheme for those that there were at first.
             staying: the positions that stay, in the order of the new ones.
             n_workers: how many there are to be.
             held: how many of those that stay hold each task.
         """
-        if self._speeds is None or self._scheme.by_speed is None:
-            return self._scheme.resized(n_workers, held)
+        if self._speeds is None or whole.by_speed is None:
+            return whole.resized(n_workers, held)
         now = self._speeds.speeds
         speeds = [*now[list(staying)].tolist(), *[float(np.median(now))] * (n_workers - len(staying))]
-        scheme = replace(self._scheme.by_speed(speeds), name=self._scheme.name)
+        scheme = replace(whole.by_speed(speeds), name=whole.name)
         if n_workers != self._speeds.n_workers or list(staying) != list(range(n_workers)):
             self._speeds, self._moving = Speeds(n_workers, speeds), False
         return scheme
@@ -465,6 +492,9 @@ class WorkerPool(Resumable):
             running: whether the workers are as they were then (on the virtual clock); otherwise `start` fills all
                 positions again.
         """
+        if state.get("around"):
+            assert self._scheme.around is not None
+            self._scheme = self._scheme.around()
         if state["held"] is not None:
             assert self._form is not None
             worker_ids, self._held = list[int](state["worker_ids"]), state["held"]
@@ -482,8 +512,8 @@ class WorkerPool(Resumable):
         self.ask_by_task(bool(state["by_task"]))
         self.ask_in_turns(state.get("turns", ()))
         self.assignment = replace(self.assignment, generation=int(state["generation"]))
-        state = {"speeds": None, "moving": False, "moved": {"set": []}, **state}
-        kept = {name: state[name] for name in ("deaths", "wanted", "speeds", "moving")}
+        state = {"speeds": None, "moving": False, "moved": {"set": []}, "laying": False, "around": False, **state}
+        kept = {name: state[name] for name in ("deaths", "wanted", "speeds", "moving", "laying", "around")}
         super().restore(state if running else {**super().state(), **kept})
         self._started = running
 

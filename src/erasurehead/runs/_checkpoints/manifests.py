@@ -17,7 +17,7 @@ from erasurehead._internal.typed import COUNT, maker, written
 from erasurehead.errors import DataError, unreadable
 from erasurehead.runs._names import TENSORS_NAME
 
-FORMAT, VERSION, KEY = "erasurehead-checkpoint", 15, "checkpoint"
+FORMAT, VERSION, KEY = "erasurehead-checkpoint", 16, "checkpoint"
 
 
 @dataclass(frozen=True, eq=False)
