@@ -31,7 +31,7 @@ from erasurehead.optimizers import _base
 from erasurehead.planning._task_times import measure_tasks
 from erasurehead.problems import LeastSquares, LogisticRegression, Problem
 from erasurehead.runs import Experiment
-from erasurehead.schemes import parse_scheme
+from erasurehead.schemes import Scheme, parse_scheme
 from erasurehead.schemes._text import parse_rate
 from erasurehead.training import find_optimum
 from erasurehead.training._optimum import Optimum
@@ -218,7 +218,7 @@ def timed(
     data: str,
     late: str,
     model: delays.Delays,
-    scheme: str,
+    scheme: str | Scheme,
     optimizer: optimizers.Optimizer,
     limits: Mapping[str, float],
     own: bool = False,
@@ -230,7 +230,7 @@ def timed(
         data: what of, by name.
         late: what late workers do with old work.
         model: of the delays.
-        scheme: as a run file has it.
+        scheme: as it is, or as a run file has it.
         optimizer: at the first model.
         limits: seconds for each level, after which it is not wanted any more.
         own: whether what the optimizer's own work takes, in processor time of this machine, is on the clock.
@@ -242,7 +242,7 @@ def timed(
     try:
         training.train(
             problem or problem_of(data),
-            parse_scheme(scheme, WORKERS),
+            parse_scheme(scheme, WORKERS) if isinstance(scheme, str) else scheme,
             clocked,
             engine,
             MOST_STEPS,
@@ -262,7 +262,7 @@ def of_adaptive(
     data: str,
     late: str,
     model: delays.Delays,
-    scheme: str = "adaptive()",
+    scheme: str | Scheme = "adaptive()",
     own: bool = False,
     levels: Iterable[str] = tuple(LEVELS),
 ) -> Reached:
