@@ -204,7 +204,10 @@ NUMBERS: list[tuple[tuple[object, ...], str]] = [
     ),
     (("drill", "--workers", 1), "--workers must be at least 3"),
     (("codes", "show", "cyclic_mds(1000000, stragglers=5)"), "stragglers must be few enough for float64"),
-    (("codes", "show", "cyclic_repetition(1000000, stragglers=5)"), "stragglers must be few enough for float64"),
+    (
+        ("codes", "show", "cyclic_repetition(1000000, stragglers=5)"),
+        "n_workers must be at most 100000, but it is 1000000",
+    ),
     (("codes", "show", "draco_cyclic(1000000, corrupted=2)"), "corrupted must be few enough for float64"),
     (("codes", "show", "uncoded(50000)"), "The analysis of uncoded of 50,000 workers would take about"),
     (("codes", "show", "design_for(100000, 99999)"), "needs about"),

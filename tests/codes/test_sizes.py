@@ -31,6 +31,20 @@ OTHERS = {
 }
 
 
+@pytest.mark.parametrize(
+    ("family", "own"),
+    [
+        ("cyclic_repetition", {"stragglers": 2}),
+        ("exact_cyclic", {"stragglers": 2}),
+        ("nested", {"stragglers": 2}),
+        ("expander", {"load": 4}),
+    ],
+)
+def test_codes_that_are_drawn_and_checked_say_at_once_for_how_many_workers(family: str, own: dict[str, int]) -> None:
+    with pytest.raises(InvalidArgument, match=r"n_workers must be at most 100000, but it is 1000000\."):
+        registry.family(family).constructor(n_workers=10**6, **own)
+
+
 @pytest.mark.parametrize("size", [10**8, 10**12, 10**30])
 @pytest.mark.parametrize(("family", "argument"), SIZED)
 def test_codes_refuse_more_than_ten_million(family: str, argument: str, size: int) -> None:
@@ -42,7 +56,7 @@ def test_codes_refuse_more_than_ten_million(family: str, argument: str, size: in
     }
     if "probabilities" in needed:
         needed["probabilities"] = [0.1, 0.2, 0.3]
-    with pytest.raises(InvalidArgument, match=f"{argument} must be at most 10000000"):
+    with pytest.raises(InvalidArgument, match=f"{argument} must be at most (10000000|100000),"):
         constructor(**(needed | {argument: size}))
 
 

@@ -12,7 +12,14 @@ from erasurehead.codes._assemble import MOST_DRAWS, from_rows, generator_of, str
 from erasurehead.codes._base import GradientCode, one_message_code
 from erasurehead.codes._complex_rows import ComplexArray, real_rows
 from erasurehead.codes._exact_weights import banded_weights, dense_weights, shifted_weights
-from erasurehead.codes._exactness import DENSE, MOST_AMPLIFIED, MOST_ELIMINATED, MOST_SAMPLED, Unbearable
+from erasurehead.codes._exactness import (
+    DENSE,
+    MOST_AMPLIFIED,
+    MOST_CHECKED,
+    MOST_ELIMINATED,
+    MOST_SAMPLED,
+    Unbearable,
+)
 from erasurehead.codes._reed_solomon import reed_solomon
 from erasurehead.codes._rounded_tolerance import certified
 from erasurehead.codes._structure import Structure
@@ -36,7 +43,7 @@ def cyclic_repetition(
     next one where float64 does not bear that.
 
     Arguments:
-        n_workers: number of workers and of tasks.
+        n_workers: number of workers and of tasks, at most 100,000.
         stragglers: number of stragglers to tolerate (s); give this or `load`.
         load: tasks per worker, s + 1; give this or `stragglers`.
         seed: seed of the random coefficients.
@@ -61,7 +68,7 @@ def cyclic_repetition(
     >>> code.load, code.tolerance, code.structure.largest_coefficient < 10
     (4, 3, True)
     """
-    n_workers = check_size("n_workers", n_workers)
+    n_workers = check_count("n_workers", n_workers, at_most=MOST_CHECKED)
     s, _ = stragglers_and_load(stragglers, load, n_workers)
     draws = _affordable(n_workers, s) if draws is None else check_count("draws", draws, at_most=MOST_DRAWS)
     return _best_of(n_workers, s, check_count("seed", seed, at_least=0), draws)
@@ -248,7 +255,7 @@ def exact_cyclic(n_workers: int, stragglers: int, seed: int = 0) -> GradientCode
     worker; where float64 does not allow that either, `reed_solomon`, which sends two and hardly amplifies rounding.
 
     Arguments:
-        n_workers: number of workers and of tasks.
+        n_workers: number of workers and of tasks; at most 100,000 where n - stragglers is even.
         stragglers: number of stragglers to tolerate; the load is one more.
         seed: seed of the random coefficients, where they are needed.
 

@@ -243,12 +243,8 @@ def shifted_weights(code: GradientCode) -> ExactWeights | None:
         for phase in (1.0, 1j):
             turns.append(others[here])
             heights.append(vectors * phase)
-    part = _parts(code)
+    part = code.complex_part
     return _Waves(code.owner, part, total / n, sizes[part], np.concatenate(turns), np.concatenate(heights))
-
-
-def _parts(code: GradientCode) -> IntArray:
-    return code.complex_part
 
 
 def _generator(code: GradientCode) -> Array | None:
@@ -256,7 +252,7 @@ def _generator(code: GradientCode) -> Array | None:
     shift, n = code.structure.shift, code.n_workers
     if not isinstance(shift, int) or code.n_pieces != 1 or code.n_messages % n:
         return None
-    part, n_parts = _parts(code), code.n_messages // n
+    part, n_parts = code.complex_part, code.n_messages // n
     if n_parts > 2 or (np.bincount(code.owner * n_parts + np.minimum(part, n_parts - 1)) != 1).any():
         return None
     encoding = code.encoding

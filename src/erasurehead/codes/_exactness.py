@@ -20,6 +20,9 @@ MOST_ELIMINATED = 5e7
 MOST_SAMPLED = 5e8
 """The same for codes whose construction measures rounding by weights less sharp than those that decode."""
 
+MOST_CHECKED = 100_000
+"""Workers of codes that are drawn and then checked, by rounding or spectrum, which takes minutes for many more."""
+
 DENSE = 1024
 """Number of messages up to which a dense decomposition is cheap: larger codes need a structure or elimination."""
 

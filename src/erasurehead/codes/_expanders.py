@@ -9,9 +9,10 @@ import numpy as np
 from erasurehead._internal.arrays import IntArray
 from erasurehead.codes._assemble import equal_shares, from_rows, generator_of
 from erasurehead.codes._base import GradientCode, one_message_code
+from erasurehead.codes._exactness import MOST_CHECKED
 from erasurehead.codes._random_graphs import biregular_columns, is_connected, neighbours, random_regular_edges
 from erasurehead.codes._structure import Structure
-from erasurehead.errors import InvalidArgument, check_count, check_size, invalid, real
+from erasurehead.errors import InvalidArgument, check_count, check_positive, check_size, invalid
 
 _DRAWS = 20
 
@@ -61,7 +62,7 @@ def expander(n_workers: int, load: int, *, seed: int = 0, slack: float = 1.1) ->
     """Worker i holds its neighbours' tasks in a random regular graph whose spectral gap is checked.
 
     Arguments:
-        n_workers: number of workers and of tasks: the vertices.
+        n_workers: number of workers and of tasks, the vertices: at most 100,000.
         load: tasks per worker: the degree d, at least 3; n_workers * load must be even.
         seed: seed of the graph.
         slack: the second eigenvalue must be at most `slack * 2 * sqrt(d - 1)` (1 is a Ramanujan graph); a draw that
@@ -84,14 +85,13 @@ def expander(n_workers: int, load: int, *, seed: int = 0, slack: float = 1.1) ->
     >>> code.structure.second_eigenvalue <= 1.1 * 2 * 2**0.5
     True
     """
-    n_workers = check_size("n_workers", n_workers, at_least=4)
+    n_workers = check_count("n_workers", n_workers, 4, MOST_CHECKED)
     load = check_count("load", load, at_least=3, at_most=n_workers - 1)
     if n_workers * load % 2:
         near = load + 1 if load + 1 < n_workers else load - 1
         rule = f"times {n_workers} workers must be even, as every edge has two ends"
         raise invalid("load", rule, load, f"use load={near} or n_workers={n_workers + 1}")
-    if not real(slack) > 0:
-        raise invalid("slack", "must be positive", slack)
+    check_positive("slack", slack)
     random, bound, best = generator_of(seed), slack * 2 * math.sqrt(load - 1), math.inf
     for _ in range(_DRAWS):
         columns = neighbours(n_workers, random_regular_edges(n_workers, load, random))
@@ -101,7 +101,7 @@ def expander(n_workers: int, load: int, *, seed: int = 0, slack: float = 1.1) ->
             columns,
             "Raviv, Tamo, Tandon, Dimakis (arXiv:1707.03858), codes from expander graphs",
         )
-        second = code.spectrum.second
+        second = code.structure.second_eigenvalue or 0.0
         if second <= bound:
             return code
         best = min(best, second)

@@ -7,9 +7,9 @@ from scipy import sparse
 
 from erasurehead.codes._base import GradientCode
 from erasurehead.codes._cyclic import one_message_cyclic
-from erasurehead.codes._exactness import Unbearable
+from erasurehead.codes._exactness import MOST_CHECKED, Unbearable
 from erasurehead.codes._structure import Structure
-from erasurehead.errors import check_count, check_size, invalid
+from erasurehead.errors import check_count, invalid
 
 
 def nested(n_workers: int, stragglers: int, *, seed: int = 0) -> GradientCode:
@@ -20,7 +20,7 @@ def nested(n_workers: int, stragglers: int, *, seed: int = 0) -> GradientCode:
     level that can be decoded: that is the scheme `nested`. The message rows, in order, serve both ways.
 
     Arguments:
-        n_workers: number of workers and of tasks.
+        n_workers: number of workers and of tasks, at most 100,000.
         stragglers: the largest number of stragglers to be tolerated (s).
         seed: seed of the levels that need random coefficients (those with n - t even).
 
@@ -37,7 +37,7 @@ def nested(n_workers: int, stragglers: int, *, seed: int = 0) -> GradientCode:
     >>> code.n_messages, code.structure.levels[code.messages_of(0)].tolist()
     (24, [0, 1, 2])
     """
-    n_workers = check_size("n_workers", n_workers)
+    n_workers = check_count("n_workers", n_workers, at_most=MOST_CHECKED)
     stragglers = check_count("stragglers", stragglers, at_least=0, at_most=n_workers - 1)
     inner: list[GradientCode] = []
     for level in range(stragglers + 1):
