@@ -112,3 +112,24 @@ def test_what_is_no_event_is_named_while_workers_start() -> None:
 
     with pytest.raises(InvalidArgument, match=r"what next_event\(until\) returns must be an event, or None"):
         trained(made(next_event=told))
+
+
+@pytest.mark.parametrize("told", [0, 6, 8])
+def test_an_engine_that_returns_none_too_early_is_told_so_at_once(told: int) -> None:
+    events = iter(range(told))
+
+    def impatient(engine: Own, until: float | None) -> Any:
+        return None if next(events, None) is None else Own.next_event(engine, until)
+
+    said = r"the engine 'virtual' returned None from next_event\(until\) before now\(\) was `until`"
+    with pytest.raises(EngineError, match=said):
+        trained(made(next_event=impatient))
+
+
+def test_workers_of_which_nothing_is_told_are_named_with_what_an_engine_has_to_tell() -> None:
+    def silent(engine: Own, worker: int, program: object, host: str | None = None) -> None:
+        """Start no worker."""
+
+    said = r"workers \[0, 1, 2, 3, 4, 5\] were not ready within 300 s\. An engine of your own has to tell by `Joined`"
+    with pytest.raises(EngineError, match=said):
+        trained(made(assign=silent))

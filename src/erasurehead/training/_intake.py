@@ -16,7 +16,7 @@ from erasurehead.training._callbacks import Callback, StepLog
 from erasurehead.training._health import HealthMonitor
 from erasurehead.training._late_messages import LateMessages
 from erasurehead.training._round_state import Round
-from erasurehead.training._workers import WorkerPool, check_event
+from erasurehead.training._workers import WorkerPool
 
 
 @final
@@ -73,7 +73,6 @@ class Intake:
             else:
                 self._take_late(event, current)
             return
-        check_event(event)
         own = not isinstance(event, Failed) or event.order_round == current.order.round
         if own:  # that a worker has failed in an earlier round changes nothing in this one
             self.log.event(event, current.order.round, current.came)

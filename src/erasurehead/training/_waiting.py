@@ -13,7 +13,7 @@ from enum import Enum, auto
 from typing import final
 
 from erasurehead._internal.signals import overdue
-from erasurehead.errors import EngineError, ErasureHeadError, NothingUnderWay, Unreachable, invalid, numbered
+from erasurehead.errors import ErasureHeadError, NothingUnderWay, Unreachable, invalid, numbered
 from erasurehead.faults._byzantine import NOT_FINITE
 from erasurehead.schemes.wait_rules import Verdict
 from erasurehead.schemes.wait_rules._alarm import Alarm
@@ -23,7 +23,7 @@ from erasurehead.training._intake import Intake
 from erasurehead.training._round_state import Round
 from erasurehead.training._rows import Notice
 from erasurehead.training._stepper import diverged
-from erasurehead.training._workers import WorkerPool
+from erasurehead.training._workers import WorkerPool, next_event
 
 STUCK = (
     "step {step}: the wait rule {rule} goes on waiting, although nobody will answer any more and it names no later "
@@ -223,19 +223,17 @@ class Waiting:
             raise TimeIsUp(TIME_IS_UP)
         self.intake.keep_at_work(current.order)
         try:
-            event = engine.next_event(None if until == math.inf else until)
+            event = next_event(engine, until)
         except NothingUnderWay as error:
             if self._waits_for is WaitsFor.REST:
                 raise
             raise NothingUnderWay(STUCK.format(step=current.order.step, rule=current.rule)) from error
-        if not engine.now() >= now:
-            raise EngineError(f"the clock of the engine {engine.name!r} went back: now() must never fall.")
         now = engine.now()
-        if event is None and now >= time_is_up:
-            raise TimeIsUp(TIME_IS_UP)
         if event is not None:
             alarm.stop()
             self.intake.take(event, current)
+        elif now >= time_is_up:
+            raise TimeIsUp(TIME_IS_UP)
         elif wake is not None and until == ring:
             alarm.ring(wake)
         if now >= check:

@@ -37,9 +37,22 @@ Planner: TypeAlias = Callable[[Scheme], tuple[Sequence[CodedProgram], Layout, La
 workers can be asked for instead, if there are any."""
 
 
-def check_event(told: object) -> None:
-    """Raise unless what an engine, which may be somebody's own, has told is an event."""
-    check_type("what next_event(until) returns", told, Event, "must be an event, or None once now() is `until`")
+def next_event(engine: Engine, until: float) -> Event | None:
+    """Return the next event of an engine, which may be somebody's own, or None at `until`; inf for no limit.
+
+    Raises:
+        InvalidArgument: if it returns something else.
+        EngineError: if it returns None before, or its clock goes back; or as the engine.
+    """
+    before = engine.now()
+    event = engine.next_event(None if until == math.inf else until)
+    if not engine.now() >= before:
+        raise EngineError(f"the clock of the engine {engine.name!r} went back: now() must never fall.")
+    if event is not None:
+        check_type("what next_event(until) returns", event, Event, "must be an event, or None once now() is `until`")
+    elif engine.now() < until:
+        raise EngineError(f"the engine {engine.name!r} returned None from next_event(until) before now() was `until`.")
+    return event
 
 
 @final
@@ -155,7 +168,7 @@ class WorkerPool(Resumable):
             engine.assign(worker, assignment.programs[position], hosts[position])
             self.coming[worker] = begin + START_TIMEOUT
         while self.coming:
-            event = engine.next_event(until=self.wake())
+            event = next_event(engine, self.wake())
             if event is not None and not isinstance(event, Arrived):
                 self.early.append(event)
             if isinstance(event, Joined):
@@ -168,9 +181,10 @@ class WorkerPool(Resumable):
                 text = f"worker {event.worker} failed before it was ready: {event.reason}"
                 self._notice("failed", text, event.worker, reason=event.reason)
             elif event is None:
-                raise EngineError(f"workers {sorted(self.coming)} were not ready within {START_TIMEOUT:.0f} s.")
-            else:
-                check_event(event)
+                raise EngineError(
+                    f"workers {sorted(self.coming)} were not ready within {START_TIMEOUT:.0f} s. An engine of your own "
+                    "has to tell by `Joined` that a worker is."
+                )
         if not self.living:
             worker, reason = next(iter(self.dead.items()))
             raise EngineError(f"worker {worker} {reason}.")
