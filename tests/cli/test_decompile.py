@@ -74,6 +74,14 @@ def test_examples_are_types_and_numbers(typed: Typed) -> None:
         (("mine.py:untyped",), "No example is given for x; add --example"),
         (("mine.py:untyped", "-e", "floaty[3]", "-e", "1"), "--example must be a type, a number"),
         (("mine.py:untyped", "-e", "x.npy", "-e", "1"), "--example must be a type, a number"),
+        *(
+            (("mine.py:untyped", "-e", f"float32[{shape}]", "-e", "1"), "--example must be a type, a number")
+            for shape in ("-3", "2.5", "'3'", "3:4", "{3}", "n", "1j", "None", "")
+        ),
+        (
+            ("mine.py:untyped", "-e", "float32[99999999999999]", "-e", "1"),
+            "The example 'float32[99999999999999]' needs about 800,000.0 GB of memory",
+        ),
         (("mine.py:loss", "--backend", "torch"), "--backend must be 'jax' or 'numpy'"),
         (("mine.py:printing",), "debug_print cannot be decompiled to jax"),
         (("mine.py:loss", "--out", "loss.txt", "--no-check"), "--out must end with .py, got 'loss.txt'"),

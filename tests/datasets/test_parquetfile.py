@@ -120,6 +120,17 @@ def test_a_folder_of_csv_files_is_refused_with_what_to_do(tmp_path: Path) -> Non
         read(tmp_path)
 
 
+def test_a_pattern_of_csv_files_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    for name in ("part-0.csv", "part-1.csv", "whole[1].csv"):
+        (tmp_path / name).write_text("a,y\n" + "".join(f"{n},{0.5 * n * n}\n" for n in range(30)))
+    said = r"part-\*\.csv' is a pattern of CSV files, .* \(awk 'NR == 1 \|\| FNR > 1' .*part-\*\.csv > all\.csv"
+    with pytest.raises(DataError, match=said):
+        read(tmp_path / "part-*.csv")
+    with pytest.raises(DataError, match=r"There is no file .*nothing-\*"):
+        read(tmp_path / "nothing-*.csv")
+    assert read(tmp_path / "whole[1].csv").n_train == 24
+
+
 def _parts(folder: Path, *parts: dict[str, Any]) -> Path:
     folder.mkdir()
     for number, part in enumerate(parts):

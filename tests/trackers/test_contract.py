@@ -230,6 +230,7 @@ def test_one_that_fails_is_put_aside_with_one_notice(where: str, error: BaseExce
     assert run.x.tolist() == trained().x.tolist()
     assert other.steps() == list(range(1, 9))
     recorded = [notice for notice in run.notices if notice.kind == "untracked"]
+    assert [notice.text for notice in recorded] == [expected]  # also of what fails after the last step
     if where == "open":  # it is said before the run starts
         assert recorded[0].data == {"tracker": "kept", "reason": reason, "left_out": 0}
         assert run.steps[0].notices == recorded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -111,7 +111,7 @@ class GradientCode:
 
     def __reduce__(self) -> tuple[Callable[..., GradientCode], tuple[object, ...]]:
         values = {item.name: getattr(self, item.name) for item in fields(self)}
-        return _rebuilt, ({**values, "parameters": dict(self.parameters)},)  # the proxy cannot be pickled
+        return partial(GradientCode, **values | {"parameters": dict(self.parameters)}), ()  # proxies cannot be pickled
 
     @property
     def n_messages(self) -> int:
@@ -356,7 +356,3 @@ def one_message_code(
         source=source,
         structure=structure,
     )
-
-
-def _rebuilt(values: Mapping[str, Any]) -> GradientCode:
-    return GradientCode(**values)

@@ -6,6 +6,7 @@ import ast
 import importlib
 import importlib.util
 import inspect
+import math
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from erasurehead._internal.resources import check_memory
 from erasurehead._internal.user_files import readable
 from erasurehead.decompile._installed import jax_module
-from erasurehead.errors import DataError, InvalidArgument, invalid
+from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument, invalid
 
 
 def find_function(target: str) -> Callable[..., Any]:
@@ -146,25 +148,16 @@ def _value(node: ast.expr, text: str, random: np.random.Generator) -> Any:
         return node.value
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         value = _value(node.operand, text, random)
-        return -value if isinstance(value, int | float) else _fail(text)
+        if isinstance(value, int | float):
+            return -value
     if isinstance(node, ast.Name):
         return _array(node.id, (), text, random)
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
-        index = node.slice
-        elements = index.elts if isinstance(index, ast.Tuple) else [index]
-        shape: list[int] = []
-        for element in elements:
-            if not isinstance(element, ast.Constant) or not isinstance(element.value, int) or element.value < 0:
-                raise _unreadable(text)
-            shape.append(element.value)
         try:
-            return _array(node.value.id, tuple(shape), text, random)
-        except (ValueError, OverflowError) as error:
-            raise error if isinstance(error, InvalidArgument) else _unreadable(text) from None
-    raise _unreadable(text)
-
-
-def _fail(text: str) -> Any:
+            sizes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            return _array(node.value.id, tuple(map(ast.literal_eval, sizes)), text, random)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise error if isinstance(error, ErasureHeadError) else _unreadable(text) from None
     raise _unreadable(text)
 
 
@@ -176,6 +169,7 @@ def _array(name: str, shape: tuple[int, ...], text: str, random: np.random.Gener
         dtype: Any = np.dtype(jax_module().numpy.dtype(name))
     except TypeError:
         raise _unreadable(text) from None
+    check_memory(f"The example {text!r}", 8 * math.prod(shape), "name a smaller shape")
     if dtype.kind == "b":
         return random.integers(0, 2, size=shape).astype(bool)
     if dtype.kind in "iu" or name.startswith(("int", "uint")):
@@ -183,6 +177,6 @@ def _array(name: str, shape: tuple[int, ...], text: str, random: np.random.Gener
     values = random.normal(size=shape)
     if dtype.kind == "c":
         return np.asarray(values + 1j * random.normal(size=shape)).astype(dtype)
-    if dtype.kind in "OSUM" or dtype.kind == "m":
+    if dtype.kind in "OSUMm":
         raise _unreadable(text)
     return np.asarray(values).astype(dtype)

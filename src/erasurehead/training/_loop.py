@@ -154,10 +154,10 @@ def train(
         failure, run = Diverged(why), replace(run, status="diverged", stopped=why)
     for watcher in training.watchers:
         watcher.on_end(run)
-    training.stepped.oracle.rounds.log.ask()
+    last = training.stepped.oracle.rounds.log.take_notices()
     if failure is not None:
         raise failure
-    return replace(run, x=run.x.copy())  # callbacks hold the other, which is read-only
+    return replace(run, x=run.x.copy(), last=last)  # callbacks hold the other, which is read-only
 
 
 def _fitting(

@@ -147,6 +147,7 @@ class Run:
         optimum: the minimum of the objective, if gaps were asked for.
         neglected: tasks that over the last 50 steps were counted less than a fifth as often as the average task, or
             never in the whole run.
+        last: notices since the last step that was finished, of trackers that failed to close, for one.
     """
 
     scheme: str
@@ -164,6 +165,7 @@ class Run:
     ended: Ending | None = None
     measured: Sequence[Measured] = ()
     optimum: Optimum | None = None
+    last: Sequence[Notice] = ()
 
     def __repr__(self) -> str:
         return f"Run({self.scheme}, {self.status}: {counted('step', self.steps_taken)} in {self.seconds:.4g} s)"
@@ -187,8 +189,8 @@ class Run:
 
     @property
     def notices(self) -> list[Notice]:
-        """All notices of its steps, in order."""
-        return [notice for row in self.steps for notice in row.notices]
+        """All notices of its steps, in order, and `last`."""
+        return [*(notice for row in self.steps for notice in row.notices), *self.last]
 
     @property
     def steps_taken(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zipfile
+from glob import glob
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -68,10 +69,12 @@ def opened(path: StrPath) -> Path:
     place = Path(path).expanduser()
     if is_parquet_folder(path):
         return place
-    if place.is_dir() and any(place.glob("*.csv*")):
+    what, several = ("folder", place / "*.csv*") if place.is_dir() else ("pattern", place)
+    if glob(str(several)) and (what == "folder" or not place.exists()):
         raise DataError(
-            f"{str(place)!r} is a folder of CSV files, which are read one at a time; put their rows into one file, or "
-            "write each as Parquet: a folder of Parquet files is read as one table."
+            f"{str(place)!r} is a {what} of CSV files, which are read one at a time; put their rows into one file (awk "
+            f"'NR == 1 || FNR > 1' {several} > all.csv, where each begins with the names of columns), or write each as "
+            "Parquet: a folder of Parquet files is read as one table."
         )
     return readable(path)
 
