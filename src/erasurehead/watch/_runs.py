@@ -15,6 +15,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead._internal.documents import Entries, PlainData, from_json
+from erasurehead._internal.storage.checksums import check_beside
 from erasurehead._internal.storage.folders import Folder
 from erasurehead.errors import DataError
 from erasurehead.optimizers._order_kinds import kind_of
@@ -110,6 +111,7 @@ class WatchedRun:
         self._notices, self._n_notices = list[Entries](), 0
         self._flags: dict[int, str] = {}
         self._metrics: dict[str, GrowingColumns] = {}
+        self._checked = False  # whether the rows of a run that is over are those that it wrote
 
     def read(self) -> bool:
         """Take in some more of what was recorded; return whether there may be more to read at once.
@@ -144,6 +146,10 @@ class WatchedRun:
         for name in ("workers", "peers"):
             workers = number(known.summary, name)
             self._n_workers = max(self._n_workers, int(workers) if 0 < workers < MOST_WORKERS else 0)
+        if not (self.live or self._checked):
+            for file in self.files:
+                check_beside(self.place / file)
+            self._checked = True
         return self.live
 
     def _take(self, name: str, row: Entries) -> None:
