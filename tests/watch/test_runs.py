@@ -150,6 +150,13 @@ def test_a_damaged_line_is_named(run_folder: Path) -> None:
     assert "steps.jsonl, line 31: not JSON" in seen(run_folder).about()["runs"][0]["problem"]
 
 
+def test_rows_that_a_finished_run_did_not_write_are_not_believed(run_folder: Path) -> None:
+    assert not seen(run_folder).about()["runs"][0]["problem"]
+    steps = run_folder / "steps.jsonl"
+    steps.write_text("".join(steps.read_text().splitlines(keepends=True)[:20]))
+    assert "steps.jsonl is damaged, or was edited" in seen(run_folder).about()["runs"][0]["problem"]
+
+
 @pytest.mark.parametrize("field", ["missing", "dead"])
 @pytest.mark.parametrize("value", ["[-1]", "[131072]", '["x"]', "[[1]]", '{"a":1}', "7", "[1e400]"])
 def test_workers_that_cannot_be_are_refused(run_folder: Path, field: str, value: str) -> None:
