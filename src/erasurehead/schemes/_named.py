@@ -253,7 +253,8 @@ def adaptive(
             (`multi_message`), rather than the sum of all their tasks at the end. The work of stragglers then
             counts as far as it has come, and an early step costs one task. It pays if delays grow with the load, and
             costs if each message has a delay of its own, as there are `load` times as many. Without it, training
-            finds out which of both is the case, and changes to a message per task where it pays.
+            finds out which of both is the case, and changes to a message per task where it pays; and if a whole group
+            of workers with the same data stays slow, the data move so that others can help (docs/which-redundancy.md).
     """
     load = _load_of(None, n_workers) if load is None else load
     make = _several_messages.multi_message if multi_message else codes.fractional_repetition
