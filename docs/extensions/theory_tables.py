@@ -32,7 +32,7 @@ from erasurehead.codes import fractional_repetition, uncoded
 from erasurehead.decoding import make_decoder
 from erasurehead.planning import Constants
 from erasurehead.planning._convergence import lemma1
-from erasurehead.planning._simulation import simulate, stop_times
+from erasurehead.planning._simulation import Timing, simulate, stop_times
 from erasurehead.planning._step_times import (
     additive,
     all_groups,
@@ -136,7 +136,7 @@ def additive_steps() -> list[str]:
     )
     model = delays.Exponential(0.5, seed=2)
     rows = [
-        (name, f"{formula:.5f}", _said(simulate(make_decoder(code), rule, model, TRIALS, 0.01).seconds))
+        (name, f"{formula:.5f}", _said(simulate(Timing(make_decoder(code), rule, model, 0.01), TRIALS).seconds))
         for name, formula, code, rule in cases
     ]
     return _table(("n = 30, c = 3, r = 15", "formula (s)", "simulated (s)"), rows)
@@ -230,7 +230,7 @@ def _time_to(gaps: Array, seconds: float, epsilon: float) -> float:
 def _simulated(n: int, c: int, rule: wait_rules.WaitRule) -> Array:
     law = delays.ShiftedExponential(1.0 / n, 1.0 / n, seed=1, scale_with_load=True)
     code = uncoded(n) if c == 1 else fractional_repetition(n, c)
-    return stop_times(make_decoder(code), rule, law, TRIALS)
+    return stop_times(Timing(make_decoder(code), rule, law), TRIALS)
 
 
 def _heard(n: int, c: int, r: int) -> Array:

@@ -250,7 +250,7 @@ def put(*path: Any) -> Any:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (put("version", 1), "has version 1 of the format, of which this version of erasurehead reads 15"),
+        (put("version", 1), "has version 1 of the format, of which this version of erasurehead reads 16"),
         (put("format", "pickle"), "its format is 'pickle'"),
         (put("checkpoint", "step", 4), "it is that of step 4"),
         (put("checkpoint", "step", -1), "step must be a whole number of at least 0"),
