@@ -99,7 +99,7 @@ def test_a_run_file_of_a_cluster_runs_on_another_engine(typed: Typed, shop: Path
 def test_a_file_of_data_is_no_run_file(typed: Typed, shop: Path) -> None:
     done = typed("train", shop)
     assert done.code == 2
-    assert done.sentence.endswith("To train on a file of data: erasurehead train --data FILE.")
+    assert done.sentence.endswith("To train on a file of data, which has all rows: erasurehead train --data FILE.")
 
 
 @pytest.mark.parametrize("command", ["train", "compare"])

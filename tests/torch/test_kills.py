@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
@@ -47,7 +48,7 @@ class Team:
     def __init__(self, command: Sequence[str], stop: Path, n: int, restarts: int) -> None:
         if shutil.which(command[0]) is None:
             pytest.skip(f"{command[0]} is not here")
-        self.n, self.stop, self.stops = n, stop, 0
+        self.n, self.stop, self.stopped = n, stop, Counter[int]()
         self.said: list[dict[str, Any]] = []
         self.told: list[str] = []
         words = [word.format(n=n, restarts=restarts) for word in command]
@@ -96,8 +97,8 @@ class Team:
         self.until(lambda: len(self.closings) >= before + count)
 
     def strike(self, ranks: Sequence[int], number: signal.Signals = signal.SIGKILL) -> None:
-        self.stops += number == signal.SIGSTOP
         for rank in ranks:
+            self.stopped[rank] += number == signal.SIGSTOP
             os.kill(self.pids[rank], number)
 
     def end(self) -> int:
@@ -169,7 +170,7 @@ class Team:
         for said in self.closings:
             late += [said] * (said["term"] < newest)
             newest = max(newest, said["term"])
-        assert len(late) <= self.stops
+        assert Counter(said["by"] for said in late) <= self.stopped
         assert not any(said in self.chain() for said in late)
         assert len({(said["term"], said["by"]) for said in self.closings}) == len(
             {said["term"] for said in self.closings}

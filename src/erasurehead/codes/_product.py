@@ -14,23 +14,6 @@ from erasurehead.errors import check_size, invalid
 # Decoders whose weights stay optimal when tasks are cut.
 _DECODERS = ("groups", "classes", "pieces_by_group", "fixed_weights", "majority", "syndrome")
 
-# Facts of a structure that are about messages, and not about tasks.
-_OF_MESSAGES = (
-    "amplification",
-    "largest_coefficient",
-    "classes",
-    "complex_part",
-    "corrupted",
-    "generators",
-    "hardest",
-    "levels",
-    "parity",
-    "parts",
-    "position",
-    "straggling",
-    "weights",
-)
-
 
 def kronecker(first: GradientCode, second: GradientCode) -> GradientCode:
     """The product of two codes: worker (i, j) holds the products of what i and j hold.
@@ -135,8 +118,20 @@ def _of_messages(code: GradientCode, n_tasks: int) -> Structure:
         bound *= float(np.sqrt(-(-n_tasks // code.n_tasks) * code.n_tasks / n_tasks))
     return Structure(
         decoder=structure.decoder if structure.decoder in _DECODERS else "least_squares",
+        amplification=structure.amplification,
         amplification_bound=bound,
-        **{name: getattr(structure, name) for name in _OF_MESSAGES},
+        largest_coefficient=structure.largest_coefficient,
+        classes=structure.classes,
+        complex_part=structure.complex_part,
+        corrupted=structure.corrupted,
+        generators=structure.generators,
+        hardest=structure.hardest,
+        levels=structure.levels,
+        parity=structure.parity,
+        parts=structure.parts,
+        position=structure.position,
+        straggling=structure.straggling,
+        weights=structure.weights,
     )
 
 

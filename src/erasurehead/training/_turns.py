@@ -39,10 +39,8 @@ class TurnChoice(Resumable):
     def __init__(self) -> None:
         self._seconds: dict[int, float] = {}  # that a task takes each worker
         self._known = set[int]()  # those who have sent something, so that it is no mere bound
-        self._lost, self._due = (
-            0.0,
-            0,
-        )  # seconds that a circle would have saved so far; rounds in a row in which it would
+        self._lost = 0.0  # seconds that a circle would have saved so far
+        self._due = 0  # rounds in a row in which it would have saved some
 
     def learn(
         self, rows: Sequence[ArrivalRow], assignment: Assignment, able: Collection[int], judges: bool = True
@@ -92,9 +90,11 @@ class TurnChoice(Resumable):
         if takes > _SLOWER * least:
             ring = tasks_of(assignment.scheme.around().code)
             least = duration(by_speed(ring, seconds, able), seconds, able)
-        slower = takes > _SLOWER * least
-        self._lost += max(0.0, takes - least) * assignment.code.task_work * slower
-        self._due = (self._due + 1) * slower
+        if takes > _SLOWER * least:
+            self._lost += (takes - least) * assignment.code.task_work
+            self._due += 1
+        else:
+            self._due = 0
         if self._due < _LASTS or self._lost < _MOVE:
             return False
         sizes = [program.nbytes for program in assignment.programs if isinstance(program, CodedProgram)]

@@ -45,7 +45,7 @@ def read_tables(path: StrPath, what: str = "run file") -> PlainData:
         raise InvalidArgument("path", "must be within the limits of run files", str(place), sentence=sentence) from None
     except ValueError as error:
         data = what == "run file" and place.suffix != ".toml"
-        hint = " Rows must be in one file. To train on a file of data: erasurehead train --data FILE." if data else ""
+        hint = " To train on a file of data, which has all rows: erasurehead train --data FILE." if data else ""
         sentence = f"The {what} {str(place)!r} is not TOML: {error}.{hint}"
         raise InvalidArgument("path", "must be TOML", str(place), sentence=sentence) from None
 
